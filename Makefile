@@ -1,0 +1,67 @@
+# Every target sets up what it needs. PYTHON=... picks an interpreter (3.10 or 3.11).
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-python test-contracts test-ape lint fmt bench gas coverage slither hardhat clean
+
+PYTHON ?= $(firstword $(foreach name,python3.11 python3.10 python3,$(shell $(name) -c \
+  'import sys; sys.version_info[:2] in ((3, 10), (3, 11)) and print("$(name)")' 2>/dev/null)))
+BIN := .venv/bin
+FORGE := node_modules/.bin/forge
+# ape and py-solc-x look for compilers in this folder, and ape keeps its data in the other.
+export SOLCX_BINARY_PATH := $(CURDIR)/.build/solcx
+export APE_DATA_FOLDER := $(CURDIR)/.build/ape
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
+
+setup: .setup/python .setup/node ## install everything into .venv and node_modules (seconds when nothing changed)
+
+demo: setup ## deposit, commit, audit and slash on a fresh Anvil
+	@$(BIN)/opfl demo
+
+test: lint test-contracts test-python test-ape ## lint and every test
+
+test-contracts: setup ## Foundry unit, fuzz and invariant tests; FOUNDRY_PROFILE=ci fuzzes ten times longer
+	$(FORGE) test
+
+test-python: setup ## Python tests
+	$(BIN)/pytest -n 2
+
+test-ape: setup ## functional tests of the contracts through ape, on Anvil
+	$(BIN)/ape test tests/ape
+
+lint: setup ## ruff, mypy, codespell, forge fmt
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy opfl_chain
+	$(BIN)/codespell
+	$(FORGE) fmt --check
+
+fmt: setup ## format Python and Solidity
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(FORGE) fmt
+
+clean: ## remove everything that set-up and builds made
+	rm -rf .venv .setup .build .cache node_modules
+
+.setup/python: pyproject.toml constraints.txt | check-python
+	@[ -x $(BIN)/python ] || $(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ape,dev]'
+	@mkdir -p .setup && touch $@
+
+.setup/node: package.json package-lock.json tools/solc | check-node
+	npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@mkdir -p .build/solcx && ln -sf $(CURDIR)/tools/solc .build/solcx/solc-v0.8.37
+	@mkdir -p .setup && touch $@
+
+.PHONY: check-python check-node
+check-python:
+	@[ -n "$(PYTHON)" ] || { echo "opfl_chain needs Python 3.10 or 3.11 and found neither: install python3.11, or run make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] not in ((3, 10), (3, 11)))' 2>/dev/null \
+	  || { echo "opfl_chain needs Python 3.10 or 3.11, and $(PYTHON) is not: install python3.11, or run make PYTHON=/path/to/python3.11" >&2; exit 1; }
+
+check-node:
+	@command -v npm >/dev/null && command -v node >/dev/null \
+	  || { echo "opfl_chain needs node 20 or later with npm and did not find it: install Node.js, then run make again" >&2; exit 1; }

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {IBeacon} from "./interfaces/IBeacon.sol";
+import {IJobs} from "./interfaces/IJobs.sol";
+import {BLS12381} from "./libraries/BLS12381.sol";
+import {Sampling} from "./libraries/Sampling.sol";
+import {COMMITTEE_SIZE, JobId, RoundId, Schedule} from "./Types.sol";
+
+/// @title Beacon
+/// @dev `IBeacon` says what everything means.
+contract Beacon is IBeacon {
+    bytes32 private constant MESSAGE_TAG = keccak256("opfl.v1.beacon");
+    bytes32 private constant POSSESSION_TAG = keccak256("opfl.v1.proof-of-possession");
+
+    /// @dev The proof-of-possession ciphersuite of the IETF BLS signature draft.
+    bytes private constant SIGNATURE_DOMAIN = "BLS_SIG_BLS12381G1_XMD:SHA-256_SSWU_RO_POP_";
+    bytes private constant POSSESSION_DOMAIN = "BLS_POP_BLS12381G1_XMD:SHA-256_SSWU_RO_POP_";
+
+    /// @notice The jobs and rounds that beacons belong to.
+    IJobs public immutable JOBS;
+
+    /// @dev Signatures that were published one by one.
+    struct Partials {
+        uint256 count;
+        mapping(address => bool) published;
+        bytes sum;
+    }
+
+    mapping(address => bytes) private _keys;
+    mapping(JobId => bytes) private _groupKeys;
+    mapping(RoundId => bytes32) private _seeds;
+    mapping(RoundId => Partials) private _partials;
+
+    constructor(IJobs jobs) {
+        JOBS = jobs;
+    }
+
+    /// @inheritdoc IBeacon
+    function registerKey(bytes calldata publicKey, bytes calldata proof) external {
+        if (_keys[msg.sender].length != 0) revert KeyAlreadyRegistered(msg.sender);
+        bytes memory claim = possessionMessage(msg.sender, publicKey);
+        if (!BLS12381.verify(proof, claim, POSSESSION_DOMAIN, publicKey)) {
+            revert BadProofOfPossession(msg.sender);
+        }
+        _keys[msg.sender] = publicKey;
+        emit KeyRegistered(msg.sender, publicKey);
+    }
+
+    /// @inheritdoc IBeacon
+    function formGroup(JobId job, address[COMMITTEE_SIZE] calldata members) external {
+        if (msg.sender != address(JOBS)) revert NotAuthorised(msg.sender);
+        bytes memory sum = _keyOf(members[0]);
+        for (uint256 i = 1; i < COMMITTEE_SIZE; ++i) {
+            sum = BLS12381.addG2(sum, _keyOf(members[i]));
+        }
+        _groupKeys[job] = sum;
+        emit GroupFormed(job, sum);
+    }
+
+    /// @inheritdoc IBeacon
+    function publish(RoundId round, bytes calldata signature) external {
+        _requireOpen(round);
+        _requireSigned(round, signature, _groupKeys[round.job()]);
+        _settle(round, signature);
+    }
+
+    /// @inheritdoc IBeacon
+    function publishPartial(RoundId round, address member, bytes calldata signature) external {
+        _requireOpen(round);
+        JOBS.memberIndex(round.job(), member);
+        Partials storage partials = _partials[round];
+        if (partials.published[member]) revert PartialAlreadyPublished(round, member);
+        _requireSigned(round, signature, _keys[member]);
+
+        partials.published[member] = true;
+        partials.count += 1;
+        bytes memory sum = partials.count == 1 ? signature : BLS12381.addG1(partials.sum, signature);
+        partials.sum = sum;
+        emit PartialPublished(round, member, signature);
+
+        // The sum of valid signatures is the aggregate: there is nothing left to verify.
+        if (partials.count == COMMITTEE_SIZE) _settle(round, sum);
+    }
+
+    /// @inheritdoc IBeacon
+    function isAudited(RoundId round, address client) external view returns (bool) {
+        bytes32 seed = _seeds[round];
+        if (seed != 0) return Sampling.selects(seed, client, JOBS.auditRate(round.job()));
+        if (_isOverdue(round)) return true;
+        revert BeaconPending(round);
+    }
+
+    /// @inheritdoc IBeacon
+    function isSettled(RoundId round) external view returns (bool) {
+        return _seeds[round] != 0 || _isOverdue(round);
+    }
+
+    /// @inheritdoc IBeacon
+    function hasWithheld(RoundId round, address member) external view returns (bool) {
+        return _seeds[round] == 0 && _isOverdue(round) && !_partials[round].published[member];
+    }
+
+    /// @inheritdoc IBeacon
+    function seedOf(RoundId round) external view returns (bytes32) {
+        return _seeds[round];
+    }
+
+    /// @inheritdoc IBeacon
+    function keyOf(address member) external view returns (bytes memory) {
+        return _keys[member];
+    }
+
+    /// @inheritdoc IBeacon
+    function groupKeyOf(JobId job) external view returns (bytes memory) {
+        return _groupKeys[job];
+    }
+
+    /// @inheritdoc IBeacon
+    function message(RoundId round) public view returns (bytes memory) {
+        return abi.encode(
+            MESSAGE_TAG,
+            block.chainid,
+            address(this),
+            round.job(),
+            round.number(),
+            JOBS.accumulator(round)
+        );
+    }
+
+    /// @inheritdoc IBeacon
+    function possessionMessage(address member, bytes calldata publicKey)
+        public
+        view
+        returns (bytes memory)
+    {
+        return abi.encode(POSSESSION_TAG, block.chainid, address(this), member, publicKey);
+    }
+
+    function _settle(RoundId round, bytes memory signature) private {
+        bytes32 seed = Sampling.seedOf(signature);
+        _seeds[round] = seed;
+        emit BeaconPublished(round, seed, signature);
+    }
+
+    function _keyOf(address member) private view returns (bytes memory key) {
+        key = _keys[member];
+        if (key.length == 0) revert KeyMissing(member);
+    }
+
+    function _isOverdue(RoundId round) private view returns (bool) {
+        return block.number > JOBS.schedule(round).beacon;
+    }
+
+    function _requireOpen(RoundId round) private view {
+        if (_seeds[round] != 0) revert BeaconAlreadyPublished(round);
+        Schedule memory deadlines = JOBS.schedule(round);
+        if (block.number <= deadlines.commit || block.number > deadlines.beacon) {
+            revert NotInBeaconPhase(round, block.number);
+        }
+    }
+
+    function _requireSigned(RoundId round, bytes calldata signature, bytes memory publicKey)
+        private
+        view
+    {
+        if (!BLS12381.verify(signature, message(round), SIGNATURE_DOMAIN, publicKey)) {
+            revert BadSignature(round);
+        }
+    }
+}

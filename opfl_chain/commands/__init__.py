@@ -1,0 +1,1 @@
+"""The sub-commands of `opfl`, one file each."""

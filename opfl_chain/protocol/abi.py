@@ -1,0 +1,90 @@
+"""ABI encoding of values whose width was checked.
+
+The ABI encoder pads a short ``bytes32`` in silence, and two values that encode alike would be one
+commitment. So a value is encoded only as a field, and a field is made only by a check.
+"""
+
+from typing import NamedTuple
+
+from eth_abi.abi import encode
+from eth_utils.address import (
+    is_checksum_address,
+    is_checksum_formatted_address,
+    is_hex_address,
+)
+
+from opfl_chain.protocol.errors import WidthError
+from opfl_chain.protocol.identifiers import Address, JobId, RoundId
+
+
+class Field(NamedTuple):
+    """An ABI type and a value that fits it."""
+
+    abi_type: str
+    value: int | bytes
+
+
+def abi_encode(*fields: Field) -> bytes:
+    """Encode as Solidity's ``abi.encode`` does."""
+    return encode([field.abi_type for field in fields], [field.value for field in fields])
+
+
+def uint(name: str, value: int, bits: int) -> Field:
+    return Field(f"uint{bits}", unsigned(name, value, bits))
+
+
+def job_id(value: JobId) -> Field:
+    return uint("job", value, 64)
+
+
+def round_id(value: RoundId) -> Field:
+    return uint("round", value, 32)
+
+
+def address(name: str, value: Address) -> Field:
+    return Field("address", address_bytes(name, value))
+
+
+def word(name: str, value: bytes) -> Field:
+    return Field("bytes32", bytes32(name, value))
+
+
+def boolean(value: bool) -> Field:
+    return Field("bool", bool(value))
+
+
+def byte_string(value: bytes) -> Field:
+    return Field("bytes", bytes(value))
+
+
+def fixed_bytes(name: str, value: bytes, size: int) -> bytes:
+    """Return ``value`` if it has exactly ``size`` bytes."""
+    if len(value) != size:
+        raise WidthError(f"{name} has {len(value)} bytes, it must have {size}")
+    return bytes(value)
+
+
+def bytes32(name: str, value: bytes) -> bytes:
+    """Return ``value`` if it has exactly 32 bytes."""
+    return fixed_bytes(name, value, 32)
+
+
+def unsigned(name: str, value: int, bits: int) -> int:
+    """Return ``value`` if it is an unsigned integer of ``bits`` bits."""
+    if isinstance(value, bool) or not 0 <= value < 1 << bits:
+        raise WidthError(f"{name} is {value}, it must be an integer in [0, 2^{bits})")
+    return int(value)
+
+
+def unsigned_bytes(name: str, value: int, bits: int) -> bytes:
+    """Return ``value`` as ``bits`` / 8 big-endian bytes."""
+    return unsigned(name, value, bits).to_bytes(bits // 8, "big")
+
+
+def address_bytes(name: str, value: Address) -> bytes:
+    """Return the 20 bytes of an address."""
+    if not is_hex_address(value) or not value.startswith("0x"):
+        raise WidthError(f"{name} is {value!r}, it must be 0x and 40 hex digits")
+    if is_checksum_formatted_address(value) and not is_checksum_address(value):
+        raise WidthError(f"{name} is {value}, whose checksum is wrong: a digit may be mistyped")
+    return bytes.fromhex(value[2:])

@@ -1,0 +1,75 @@
+"""The rolling hash over all commitments of a round, in the order of the chain."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from opfl_chain.protocol.abi import (
+    abi_encode,
+    address,
+    address_bytes,
+    bytes32,
+    job_id,
+    round_id,
+    uint,
+    unsigned_bytes,
+    word,
+)
+from opfl_chain.protocol.hashing import TAG_ROUND, keccak256
+from opfl_chain.protocol.identifiers import Address, JobId, RoundId
+
+_DIRECT: Final = b"\x01"
+_BATCH: Final = b"\x02"
+
+
+@dataclass(frozen=True)
+class DirectCommitment:
+    """A commitment that the client sent to the chain itself."""
+
+    client: Address
+    commitment: bytes
+
+
+@dataclass(frozen=True)
+class BatchCommitment:
+    """A Merkle root over the signed commitments of ``count`` clients."""
+
+    root: bytes
+    count: int
+
+
+Commitment = DirectCommitment | BatchCommitment
+
+
+def initial_accumulator(
+    chain_id: int, jobs: Address, job: JobId, round_: RoundId, model_hash: bytes
+) -> bytes:
+    """Return the accumulator of a round without commitments."""
+    return keccak256(
+        abi_encode(
+            word("tag", TAG_ROUND),
+            uint("chain id", chain_id, 256),
+            address("jobs", jobs),
+            job_id(job),
+            round_id(round_),
+            word("model hash", model_hash),
+        )
+    )
+
+
+def accumulate(accumulator: bytes, commitment: Commitment) -> bytes:
+    """Return the accumulator after one more commitment."""
+    accumulator = bytes32("accumulator", accumulator)
+    if isinstance(commitment, DirectCommitment):
+        client = address_bytes("client", commitment.client)
+        value = bytes32("commitment", commitment.commitment)
+        return keccak256(_DIRECT, accumulator, client, value)
+    root = bytes32("batch root", commitment.root)
+    return keccak256(_BATCH, accumulator, root, unsigned_bytes("count", commitment.count, 32))
+
+
+def accumulate_all(accumulator: bytes, commitments: Iterable[Commitment]) -> bytes:
+    """Return the accumulator after all ``commitments``, in order."""
+    for commitment in commitments:
+        accumulator = accumulate(accumulator, commitment)
+    return accumulator

@@ -1,0 +1,50 @@
+"""Gradient commitments of the scheme ``shares``.
+
+The gradient's ring words are split as x = x0 + x1 + x2 modulo 2^64 and each component is committed
+to on its own, so that a member checks what it received without seeing the rest.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from opfl_chain.protocol.abi import bytes32, unsigned_bytes
+from opfl_chain.protocol.errors import ProtocolError
+from opfl_chain.protocol.hashing import TAG_GRADIENT, TAG_SHARE, keccak256
+
+COMPONENTS: Final = 3
+RING_WORD_BYTES: Final = 8
+
+
+def share_hash(component_index: int, salt: bytes, component: bytes) -> bytes:
+    """Commit to one component: its ring words as little-endian bytes, under a secret salt."""
+    if not 0 <= component_index < COMPONENTS:
+        raise ProtocolError(f"component {component_index} does not exist: there are 0, 1 and 2")
+    if not component or len(component) % RING_WORD_BYTES:
+        raise ProtocolError(
+            f"component {component_index} has {len(component)} bytes,"
+            f" it must be one or more whole words of {RING_WORD_BYTES} bytes"
+        )
+    index = unsigned_bytes("component index", component_index, 8)
+    return keccak256(TAG_SHARE, index, bytes32("salt", salt), component)
+
+
+def gradient_commitment(share_hashes: Sequence[bytes]) -> bytes:
+    """Commit to a gradient by the hashes of its three components."""
+    if len(share_hashes) != COMPONENTS:
+        raise ProtocolError(f"a gradient has {COMPONENTS} share hashes, got {len(share_hashes)}")
+    hashes = [bytes32(f"share hash {k}", value) for k, value in enumerate(share_hashes)]
+    return keccak256(TAG_GRADIENT, *hashes)
+
+
+def commit_to_components(components: Sequence[bytes], salts: Sequence[bytes]) -> bytes:
+    """Commit to a gradient by its three components and their salts."""
+    if len(components) != len(salts):
+        raise ProtocolError(f"got {len(components)} components and {len(salts)} salts")
+    if len({len(component) for component in components}) > 1:
+        lengths = ", ".join(str(len(component)) for component in components)
+        raise ProtocolError(f"components must be of equal length, got {lengths} bytes")
+    hashes = [
+        share_hash(k, salt, component)
+        for k, (component, salt) in enumerate(zip(components, salts, strict=True))
+    ]
+    return gradient_commitment(hashes)

@@ -1,0 +1,138 @@
+"""The EIP-712 statements that clients and members sign off chain."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from opfl_chain.protocol.abi import (
+    Field,
+    abi_encode,
+    address,
+    boolean,
+    job_id,
+    round_id,
+    uint,
+    word,
+)
+from opfl_chain.protocol.hashing import keccak256
+from opfl_chain.protocol.identifiers import Address, JobId, RoundId
+
+DOMAIN_NAME: Final = "opfl_chain"
+DOMAIN_VERSION: Final = "1"
+
+
+@dataclass(frozen=True)
+class SigningDomain:
+    """Where a signature is valid: one jobs contract on one chain."""
+
+    chain_id: int
+    jobs: Address
+
+    @property
+    def separator(self) -> bytes:
+        return _struct_hash(
+            "EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)",
+            word("name", keccak256(DOMAIN_NAME.encode())),
+            word("version", keccak256(DOMAIN_VERSION.encode())),
+            uint("chain id", self.chain_id, 256),
+            address("jobs", self.jobs),
+        )
+
+    def digest(self, struct_hash: bytes) -> bytes:
+        """Return what is signed for a struct under this domain."""
+        return keccak256(b"\x19\x01", self.separator, struct_hash)
+
+
+@dataclass(frozen=True)
+class GradientCommitment:
+    """Signed by a client: its commitment, to be relayed in a batch."""
+
+    job: JobId
+    round: RoundId
+    client: Address
+    commitment: bytes
+
+    def digest(self, domain: SigningDomain) -> bytes:
+        """Return what is signed."""
+        return domain.digest(
+            _struct_hash(
+                "GradientCommitment(uint64 job,uint32 round,address client,bytes32 commitment)",
+                job_id(self.job),
+                round_id(self.round),
+                address("client", self.client),
+                word("commitment", self.commitment),
+            )
+        )
+
+
+@dataclass(frozen=True)
+class DeliveryReceipt:
+    """Signed by a member: it holds the client's shares, and those of its input if ``audited``."""
+
+    job: JobId
+    round: RoundId
+    client: Address
+    audited: bool
+
+    def digest(self, domain: SigningDomain) -> bytes:
+        """Return what is signed."""
+        return domain.digest(
+            _struct_hash(
+                "DeliveryReceipt(uint64 job,uint32 round,address client,bool audited)",
+                job_id(self.job),
+                round_id(self.round),
+                address("client", self.client),
+                boolean(self.audited),
+            )
+        )
+
+
+@dataclass(frozen=True)
+class Acquittal:
+    """Signed by a member: a second replay found no fault."""
+
+    job: JobId
+    round: RoundId
+    client: Address
+
+    def digest(self, domain: SigningDomain) -> bytes:
+        """Return what is signed."""
+        return domain.digest(
+            _struct_hash(
+                "Acquittal(uint64 job,uint32 round,address client)",
+                job_id(self.job),
+                round_id(self.round),
+                address("client", self.client),
+            )
+        )
+
+
+@dataclass(frozen=True)
+class RoundResult:
+    """Signed by a member: what the accepted contributions of a round add up to."""
+
+    job: JobId
+    round: RoundId
+    verdict_hash: bytes
+    aggregate_hash: bytes
+    model_hash: bytes
+
+    def digest(self, domain: SigningDomain) -> bytes:
+        """Return what is signed."""
+        return domain.digest(
+            _struct_hash(
+                "RoundResult(uint64 job,uint32 round,"
+                "bytes32 verdictHash,bytes32 aggregateHash,bytes32 modelHash)",
+                job_id(self.job),
+                round_id(self.round),
+                word("verdict hash", self.verdict_hash),
+                word("aggregate hash", self.aggregate_hash),
+                word("model hash", self.model_hash),
+            )
+        )
+
+
+Statement = GradientCommitment | DeliveryReceipt | Acquittal | RoundResult
+
+
+def _struct_hash(struct_type: str, *fields: Field) -> bytes:
+    return keccak256(abi_encode(word("type hash", keccak256(struct_type.encode())), *fields))

@@ -1,0 +1,123 @@
+"""Verdicts: who passed a round and who is at fault, as the members attest it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+from opfl_chain.protocol.abi import abi_encode, byte_string, unsigned, unsigned_bytes
+from opfl_chain.protocol.errors import VerdictError
+from opfl_chain.protocol.hashing import keccak256
+from opfl_chain.protocol.identifiers import ClientIndex
+
+_FAULT_BYTES: Final = 5
+
+
+class FaultReason(IntEnum):
+    """Why a client is at fault. The values stand in verdicts and on chain."""
+
+    COMMITMENT_MISMATCH = 1
+    NOT_DELIVERED = 2
+    INPUT_NOT_COMMITTED = 3
+    REPLAY_OUTSIDE = 4
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One client's fault."""
+
+    client: ClientIndex
+    reason: FaultReason
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Who passed and who is at fault; a client that is neither was not in the round.
+
+    ``faults`` are in increasing order of client. Make one with :meth:`of` or :meth:`decode`.
+    """
+
+    passed: frozenset[ClientIndex]
+    faults: tuple[Fault, ...]
+
+    def __post_init__(self) -> None:
+        for client in self.passed:
+            unsigned("client index", client, 32)
+        for fault in self.faults:
+            unsigned("client index", fault.client, 32)
+            if fault.client in self.passed:
+                raise VerdictError(
+                    f"client {fault.client} passed and is at fault ({fault.reason.name.lower()})"
+                )
+        for before, after in zip(self.faults, self.faults[1:], strict=False):
+            if before.client >= after.client:
+                raise VerdictError(
+                    f"faults must be in increasing order of client and name each client once:"
+                    f" {after.client} follows {before.client}"
+                )
+
+    @classmethod
+    def of(
+        cls, passed: frozenset[ClientIndex], faults: Mapping[ClientIndex, FaultReason]
+    ) -> "Verdict":
+        """Make a verdict of the clients that passed and the reasons of those that failed."""
+        return cls(passed, tuple(Fault(client, faults[client]) for client in sorted(faults)))
+
+    @classmethod
+    def decode(cls, passes: bytes, faults: bytes) -> "Verdict":
+        """Read a verdict as it was attested; zero bytes at the end of ``passes`` are allowed."""
+        return cls(_decode_passes(passes), _decode_faults(faults))
+
+    @property
+    def passes_bytes(self) -> bytes:
+        """The bitmap of passes, without zero bytes at the end."""
+        bitmap = bytearray(max(self.passed, default=-1) // 8 + 1)
+        for client in self.passed:
+            bitmap[client >> 3] |= 1 << (client & 7)
+        return bytes(bitmap)
+
+    @property
+    def faults_bytes(self) -> bytes:
+        """Five bytes a fault: the client's index, then the reason."""
+        return b"".join(
+            unsigned_bytes("client index", fault.client, 32)
+            + unsigned_bytes("reason", fault.reason, 8)
+            for fault in self.faults
+        )
+
+    @property
+    def hash(self) -> bytes:
+        """What a member attests."""
+        return verdict_hash(self.passes_bytes, self.faults_bytes)
+
+
+def verdict_hash(passes: bytes, faults: bytes) -> bytes:
+    """Return the hash of an encoded verdict."""
+    return keccak256(abi_encode(byte_string(passes), byte_string(faults)))
+
+
+def _decode_passes(passes: bytes) -> frozenset[ClientIndex]:
+    return frozenset(
+        ClientIndex(8 * position + bit)
+        for position, byte in enumerate(passes)
+        for bit in range(8)
+        if byte >> bit & 1
+    )
+
+
+def _decode_faults(faults: bytes) -> tuple[Fault, ...]:
+    if len(faults) % _FAULT_BYTES:
+        raise VerdictError(f"faults have {len(faults)} bytes, which is not a multiple of 5")
+    entries = [faults[at : at + _FAULT_BYTES] for at in range(0, len(faults), _FAULT_BYTES)]
+    return tuple(
+        Fault(client := ClientIndex(int.from_bytes(entry[:4], "big")), _reason(client, entry[4]))
+        for entry in entries
+    )
+
+
+def _reason(client: ClientIndex, code: int) -> FaultReason:
+    try:
+        return FaultReason(code)
+    except ValueError:
+        known = ", ".join(f"{reason.value} {reason.name.lower()}" for reason in FaultReason)
+        raise VerdictError(f"client {client} has fault reason {code}; known are {known}") from None

@@ -1,0 +1,146 @@
+"""Commitments bind everything that goes into them, and refuse what is not of the right width."""
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from protocol_vectors import addresses, jobs, rounds, words
+
+from opfl_chain.protocol.accumulator import (
+    BatchCommitment,
+    DirectCommitment,
+    accumulate,
+    accumulate_all,
+    initial_accumulator,
+)
+from opfl_chain.protocol.batch import batch_leaf
+from opfl_chain.protocol.beacon import (
+    beacon_message,
+    proof_of_possession_message,
+    seed_of_signature,
+)
+from opfl_chain.protocol.dataset import dataset_leaf, dataset_tree, input_commitment
+from opfl_chain.protocol.errors import ProtocolError, WidthError
+from opfl_chain.protocol.gradient import commit_to_components, gradient_commitment, share_hash
+from opfl_chain.protocol.merkle import verify_proof
+
+ADDRESS = "0x" + "11" * 20
+commitments = st.one_of(
+    st.builds(DirectCommitment, addresses, words),
+    st.builds(BatchCommitment, words, st.integers(0, 2**32 - 1)),
+)
+histories = st.lists(commitments, max_size=6)
+
+
+@given(words, histories, histories)
+def test_accumulators_of_different_histories_differ(initial, a, b):
+    assume(a != b)
+    assert accumulate_all(initial, a) != accumulate_all(initial, b)
+
+
+@given(words, commitments, commitments)
+def test_accumulator_depends_on_the_order(initial, a, b):
+    assume(a != b)
+    assert accumulate_all(initial, [a, b]) != accumulate_all(initial, [b, a])
+
+
+round_identities = st.tuples(st.integers(0, 2**256 - 1), addresses, jobs, rounds, words)
+
+
+@given(round_identities, round_identities)
+def test_rounds_start_from_different_accumulators(a, b):
+    assume(a != b)
+    assert initial_accumulator(*a) != initial_accumulator(*b)
+    assert beacon_message(*a) != beacon_message(*b)
+
+
+@given(round_identities)
+def test_beacon_message_is_not_the_preimage_of_an_accumulator(identity):
+    assert beacon_message(*identity)[:32] != initial_accumulator(*identity)
+
+
+batch_entries = st.tuples(jobs, rounds, addresses, words)
+
+
+@given(batch_entries, batch_entries)
+def test_batch_leaf_binds_job_round_client_and_commitment(a, b):
+    assume(a != b)
+    assert batch_leaf(*a) != batch_leaf(*b)
+
+
+@given(st.lists(words, min_size=2, max_size=9), st.data())
+def test_input_cannot_be_moved_to_another_round(input_commitments, data):
+    tree = dataset_tree(input_commitments)
+    t = data.draw(st.integers(0, len(input_commitments) - 1))
+    proof = tree.proof(t)
+    assert verify_proof(proof, tree.root, dataset_leaf(t, input_commitments[t]))
+    assert not verify_proof(proof, tree.root, dataset_leaf(t + 1, input_commitments[t]))
+
+
+@given(words, st.binary(), words, st.binary())
+def test_input_commitment_binds_salt_and_input(salt, data, other_salt, other_data):
+    assume((salt, data) != (other_salt, other_data))
+    assert input_commitment(salt, data) != input_commitment(other_salt, other_data)
+
+
+ring_words = (
+    st.integers(1, 5).map(lambda n: 8 * n).flatmap(lambda n: st.binary(min_size=n, max_size=n))
+)
+
+
+@given(words, ring_words)
+def test_components_of_different_index_differ(salt, component):
+    assert len({share_hash(k, salt, component) for k in range(3)}) == 3
+
+
+@given(words, words, words)
+def test_gradient_commitment_depends_on_the_order_of_shares(h0, h1, h2):
+    assume(h0 != h1)
+    assert gradient_commitment([h0, h1, h2]) != gradient_commitment([h1, h0, h2])
+
+
+@pytest.mark.parametrize(
+    ("components", "salts", "message"),
+    [
+        ([b"x" * 8] * 3, [bytes(32)] * 2, "3 components and 2 salts"),
+        ([b"x" * 8] * 2, [bytes(32)] * 2, "3 share hashes, got 2"),
+        ([b"x" * 8, b"x" * 16, b"x" * 8], [bytes(32)] * 3, "equal length, got 8, 16, 8 bytes"),
+        ([b"x" * 7] * 3, [bytes(32)] * 3, "component 0 has 7 bytes"),
+        ([b""] * 3, [bytes(32)] * 3, "component 0 has 0 bytes"),
+        ([b"x" * 8] * 4, [bytes(32)] * 4, "component 3 does not exist"),
+        ([b"x" * 8] * 3, [bytes(31)] * 3, "salt has 31 bytes"),
+    ],
+)
+def test_malformed_components_are_refused(components, salts, message):
+    with pytest.raises(ProtocolError, match=message):
+        commit_to_components(components, salts)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: dataset_leaf(-1, bytes(32)), "t is -1"),
+        (lambda: dataset_leaf(2**256, bytes(32)), r"in \[0, 2\^256\)"),
+        (lambda: dataset_leaf(0, bytes(33)), "commitment has 33 bytes"),
+        (lambda: input_commitment(b"", b""), "salt has 0 bytes"),
+        (lambda: batch_leaf(2**64, 0, ADDRESS, bytes(32)), "job is 18446744073709551616"),
+        (lambda: batch_leaf(1, 2**32, ADDRESS, bytes(32)), "round is 4294967296"),
+        (lambda: batch_leaf(True, 0, ADDRESS, bytes(32)), "job is True"),
+        (lambda: batch_leaf(1, 0, ADDRESS[:-1], bytes(32)), "client is '0x1111"),
+        (lambda: batch_leaf(1, 0, ADDRESS[2:], bytes(32)), "client is '1111"),
+        (lambda: batch_leaf(1, 0, "0x" + "aB" * 20, bytes(32)), "checksum is wrong"),
+        (lambda: accumulate(bytes(31), BatchCommitment(bytes(32), 1)), "accumulator has 31"),
+        (lambda: accumulate(bytes(32), BatchCommitment(bytes(32), 2**32)), "count is"),
+        (lambda: accumulate(bytes(32), DirectCommitment(ADDRESS, bytes(1))), "has 1 bytes"),
+        (lambda: proof_of_possession_message(1, ADDRESS, ADDRESS, bytes(96)), "public key has 96"),
+        (lambda: seed_of_signature(bytes(48)), "signature has 48 bytes, it must have 128"),
+    ],
+)
+def test_value_of_wrong_width_is_refused(make, message):
+    with pytest.raises(WidthError, match=message):
+        make()
+
+
+def test_case_of_an_address_does_not_matter():
+    checksummed = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
+    lower = batch_leaf(1, 0, checksummed.lower(), bytes(32))
+    assert batch_leaf(1, 0, checksummed, bytes(32)) == lower
