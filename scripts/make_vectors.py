@@ -159,6 +159,7 @@ def accumulator_chain(job: int, round_: int, kinds: list[int]) -> Vector:
         "kinds": kinds,
         "modelHash": model_hash,
         "round": round_,
+        "roundId": str(spec.round_id(job, round_)),
         "values": values,
     }
 
@@ -199,7 +200,7 @@ def beacon() -> Vector:
         for secret, message in zip(secrets, possession_messages, strict=True)
     ]
     rounds = [(1, 0), (1, 1), (2**64 - 1, 2**32 - 1)]
-    accumulators = words("accumulator", len(rounds))
+    accumulators = [word(f"accumulator {i}")[:28] for i in range(len(rounds))]
     messages = [
         spec.beacon_message(CHAIN_ID, BEACON, job, round_, accumulator)
         for (job, round_), accumulator in zip(rounds, accumulators, strict=True)

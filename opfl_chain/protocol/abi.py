@@ -14,7 +14,8 @@ from eth_utils.address import (
 )
 
 from opfl_chain.protocol.errors import WidthError
-from opfl_chain.protocol.identifiers import Address, JobId, RoundId
+from opfl_chain.protocol.identifiers import Address, JobId, RoundNumber
+from opfl_chain.protocol.widths import bytes32, fixed_bytes, unsigned
 
 
 class Field(NamedTuple):
@@ -37,7 +38,7 @@ def job_id(value: JobId) -> Field:
     return uint("job", value, 64)
 
 
-def round_id(value: RoundId) -> Field:
+def round_number(value: RoundNumber) -> Field:
     return uint("round", value, 32)
 
 
@@ -49,36 +50,16 @@ def word(name: str, value: bytes) -> Field:
     return Field("bytes32", bytes32(name, value))
 
 
+def bytes28(name: str, value: bytes) -> Field:
+    return Field("bytes28", fixed_bytes(name, value, 28))
+
+
 def boolean(value: bool) -> Field:
     return Field("bool", bool(value))
 
 
 def byte_string(value: bytes) -> Field:
     return Field("bytes", bytes(value))
-
-
-def fixed_bytes(name: str, value: bytes, size: int) -> bytes:
-    """Return ``value`` if it has exactly ``size`` bytes."""
-    if len(value) != size:
-        raise WidthError(f"{name} has {len(value)} bytes, it must have {size}")
-    return bytes(value)
-
-
-def bytes32(name: str, value: bytes) -> bytes:
-    """Return ``value`` if it has exactly 32 bytes."""
-    return fixed_bytes(name, value, 32)
-
-
-def unsigned(name: str, value: int, bits: int) -> int:
-    """Return ``value`` if it is an unsigned integer of ``bits`` bits."""
-    if isinstance(value, bool) or not 0 <= value < 1 << bits:
-        raise WidthError(f"{name} is {value}, it must be an integer in [0, 2^{bits})")
-    return int(value)
-
-
-def unsigned_bytes(name: str, value: int, bits: int) -> bytes:
-    """Return ``value`` as ``bits`` / 8 big-endian bytes."""
-    return unsigned(name, value, bits).to_bytes(bits // 8, "big")
 
 
 def address_bytes(name: str, value: Address) -> bytes:

@@ -1,4 +1,7 @@
-"""The rolling hash over all commitments of a round, in the order of the chain."""
+"""The rolling hash over all commitments of a round, in the order of the chain.
+
+It is cut to 28 bytes, so that contracts keep it in one word with the deadline of the phase.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,18 +11,18 @@ from opfl_chain.protocol.abi import (
     abi_encode,
     address,
     address_bytes,
-    bytes32,
     job_id,
-    round_id,
+    round_number,
     uint,
-    unsigned_bytes,
     word,
 )
 from opfl_chain.protocol.hashing import TAG_ROUND, keccak256
-from opfl_chain.protocol.identifiers import Address, JobId, RoundId
+from opfl_chain.protocol.identifiers import Address, JobId, RoundNumber
+from opfl_chain.protocol.widths import bytes32, fixed_bytes, unsigned_bytes
 
 _DIRECT: Final = b"\x01"
 _BATCH: Final = b"\x02"
+ACCUMULATOR_BYTES: Final = 28
 
 
 @dataclass(frozen=True)
@@ -42,30 +45,32 @@ Commitment = DirectCommitment | BatchCommitment
 
 
 def initial_accumulator(
-    chain_id: int, jobs: Address, job: JobId, round_: RoundId, model_hash: bytes
+    chain_id: int, jobs: Address, job: JobId, round_: RoundNumber, model_hash: bytes
 ) -> bytes:
     """Return the accumulator of a round without commitments."""
-    return keccak256(
+    digest = keccak256(
         abi_encode(
             word("tag", TAG_ROUND),
             uint("chain id", chain_id, 256),
             address("jobs", jobs),
             job_id(job),
-            round_id(round_),
+            round_number(round_),
             word("model hash", model_hash),
         )
     )
+    return digest[:ACCUMULATOR_BYTES]
 
 
 def accumulate(accumulator: bytes, commitment: Commitment) -> bytes:
     """Return the accumulator after one more commitment."""
-    accumulator = bytes32("accumulator", accumulator)
+    accumulator = fixed_bytes("accumulator", accumulator, ACCUMULATOR_BYTES)
     if isinstance(commitment, DirectCommitment):
         client = address_bytes("client", commitment.client)
         value = bytes32("commitment", commitment.commitment)
-        return keccak256(_DIRECT, accumulator, client, value)
+        return keccak256(_DIRECT, accumulator, client, value)[:ACCUMULATOR_BYTES]
     root = bytes32("batch root", commitment.root)
-    return keccak256(_BATCH, accumulator, root, unsigned_bytes("count", commitment.count, 32))
+    count = unsigned_bytes("count", commitment.count, 32)
+    return keccak256(_BATCH, accumulator, root, count)[:ACCUMULATOR_BYTES]
 
 
 def accumulate_all(accumulator: bytes, commitments: Iterable[Commitment]) -> bytes:

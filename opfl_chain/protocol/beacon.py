@@ -9,9 +9,9 @@ from opfl_chain.protocol.abi import (
     abi_encode,
     address,
     byte_string,
-    fixed_bytes,
+    bytes28,
     job_id,
-    round_id,
+    round_number,
     uint,
     word,
 )
@@ -21,7 +21,8 @@ from opfl_chain.protocol.hashing import (
     TAG_SEED,
     keccak256,
 )
-from opfl_chain.protocol.identifiers import Address, JobId, RoundId
+from opfl_chain.protocol.identifiers import Address, JobId, RoundNumber
+from opfl_chain.protocol.widths import fixed_bytes
 
 SIGNATURE_DST: Final = b"BLS_SIG_BLS12381G1_XMD:SHA-256_SSWU_RO_POP_"
 PROOF_OF_POSSESSION_DST: Final = b"BLS_POP_BLS12381G1_XMD:SHA-256_SSWU_RO_POP_"
@@ -30,7 +31,7 @@ PUBLIC_KEY_BYTES: Final = 256
 
 
 def beacon_message(
-    chain_id: int, beacon: Address, job: JobId, round_: RoundId, accumulator: bytes
+    chain_id: int, beacon: Address, job: JobId, round_: RoundNumber, accumulator: bytes
 ) -> bytes:
     """Return what every member signs once the commitments of a round are closed."""
     return abi_encode(
@@ -38,8 +39,8 @@ def beacon_message(
         uint("chain id", chain_id, 256),
         address("beacon", beacon),
         job_id(job),
-        round_id(round_),
-        word("accumulator", accumulator),
+        round_number(round_),
+        bytes28("accumulator", accumulator),
     )
 
 

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable
 
-from opfl_chain.protocol.abi import abi_encode, bytes32, uint, word
+from opfl_chain.protocol.abi import abi_encode, uint, word
 from opfl_chain.protocol.hashing import TAG_INPUT, double_keccak256, keccak256
 from opfl_chain.protocol.merkle import MerkleTree
+from opfl_chain.protocol.widths import bytes32
 
 
 def input_commitment(salt: bytes, encoded_input: bytes) -> bytes:

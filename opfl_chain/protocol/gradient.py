@@ -7,9 +7,9 @@ to on its own, so that a member checks what it received without seeing the rest.
 from collections.abc import Sequence
 from typing import Final
 
-from opfl_chain.protocol.abi import bytes32, unsigned_bytes
 from opfl_chain.protocol.errors import ProtocolError
 from opfl_chain.protocol.hashing import TAG_GRADIENT, TAG_SHARE, keccak256
+from opfl_chain.protocol.widths import bytes32, unsigned_bytes
 
 COMPONENTS: Final = 3
 RING_WORD_BYTES: Final = 8

@@ -6,9 +6,9 @@ A proof shows that a leaf is in the tree and not where: a leaf must bind all tha
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from opfl_chain.protocol.abi import bytes32
 from opfl_chain.protocol.errors import MerkleError
 from opfl_chain.protocol.hashing import keccak256
+from opfl_chain.protocol.widths import bytes32
 
 Proof = tuple[bytes, ...]
 """The siblings from a leaf up to the root."""

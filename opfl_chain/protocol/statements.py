@@ -9,12 +9,12 @@ from opfl_chain.protocol.abi import (
     address,
     boolean,
     job_id,
-    round_id,
+    round_number,
     uint,
     word,
 )
 from opfl_chain.protocol.hashing import keccak256
-from opfl_chain.protocol.identifiers import Address, JobId, RoundId
+from opfl_chain.protocol.identifiers import Address, JobId, RoundNumber
 
 DOMAIN_NAME: Final = "opfl_chain"
 DOMAIN_VERSION: Final = "1"
@@ -47,7 +47,7 @@ class GradientCommitment:
     """Signed by a client: its commitment, to be relayed in a batch."""
 
     job: JobId
-    round: RoundId
+    round: RoundNumber
     client: Address
     commitment: bytes
 
@@ -57,7 +57,7 @@ class GradientCommitment:
             _struct_hash(
                 "GradientCommitment(uint64 job,uint32 round,address client,bytes32 commitment)",
                 job_id(self.job),
-                round_id(self.round),
+                round_number(self.round),
                 address("client", self.client),
                 word("commitment", self.commitment),
             )
@@ -69,7 +69,7 @@ class DeliveryReceipt:
     """Signed by a member: it holds the client's shares, and those of its input if ``audited``."""
 
     job: JobId
-    round: RoundId
+    round: RoundNumber
     client: Address
     audited: bool
 
@@ -79,7 +79,7 @@ class DeliveryReceipt:
             _struct_hash(
                 "DeliveryReceipt(uint64 job,uint32 round,address client,bool audited)",
                 job_id(self.job),
-                round_id(self.round),
+                round_number(self.round),
                 address("client", self.client),
                 boolean(self.audited),
             )
@@ -91,7 +91,7 @@ class Acquittal:
     """Signed by a member: a second replay found no fault."""
 
     job: JobId
-    round: RoundId
+    round: RoundNumber
     client: Address
 
     def digest(self, domain: SigningDomain) -> bytes:
@@ -100,7 +100,7 @@ class Acquittal:
             _struct_hash(
                 "Acquittal(uint64 job,uint32 round,address client)",
                 job_id(self.job),
-                round_id(self.round),
+                round_number(self.round),
                 address("client", self.client),
             )
         )
@@ -111,7 +111,7 @@ class RoundResult:
     """Signed by a member: what the accepted contributions of a round add up to."""
 
     job: JobId
-    round: RoundId
+    round: RoundNumber
     verdict_hash: bytes
     aggregate_hash: bytes
     model_hash: bytes
@@ -123,7 +123,7 @@ class RoundResult:
                 "RoundResult(uint64 job,uint32 round,"
                 "bytes32 verdictHash,bytes32 aggregateHash,bytes32 modelHash)",
                 job_id(self.job),
-                round_id(self.round),
+                round_number(self.round),
                 word("verdict hash", self.verdict_hash),
                 word("aggregate hash", self.aggregate_hash),
                 word("model hash", self.model_hash),

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
-from opfl_chain.protocol.abi import abi_encode, byte_string, unsigned, unsigned_bytes
+from opfl_chain.protocol.abi import abi_encode, byte_string
 from opfl_chain.protocol.errors import VerdictError
 from opfl_chain.protocol.hashing import keccak256
 from opfl_chain.protocol.identifiers import ClientIndex
+from opfl_chain.protocol.widths import unsigned, unsigned_bytes
 
 _FAULT_BYTES: Final = 5
 

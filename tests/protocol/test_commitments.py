@@ -21,6 +21,7 @@ from opfl_chain.protocol.beacon import (
 from opfl_chain.protocol.dataset import dataset_leaf, dataset_tree, input_commitment
 from opfl_chain.protocol.errors import ProtocolError, WidthError
 from opfl_chain.protocol.gradient import commit_to_components, gradient_commitment, share_hash
+from opfl_chain.protocol.identifiers import job_and_number, round_id_of
 from opfl_chain.protocol.merkle import verify_proof
 
 ADDRESS = "0x" + "11" * 20
@@ -29,15 +30,16 @@ commitments = st.one_of(
     st.builds(BatchCommitment, words, st.integers(0, 2**32 - 1)),
 )
 histories = st.lists(commitments, max_size=6)
+accumulators = st.binary(min_size=28, max_size=28)
 
 
-@given(words, histories, histories)
+@given(accumulators, histories, histories)
 def test_accumulators_of_different_histories_differ(initial, a, b):
     assume(a != b)
     assert accumulate_all(initial, a) != accumulate_all(initial, b)
 
 
-@given(words, commitments, commitments)
+@given(accumulators, commitments, commitments)
 def test_accumulator_depends_on_the_order(initial, a, b):
     assume(a != b)
     assert accumulate_all(initial, [a, b]) != accumulate_all(initial, [b, a])
@@ -50,12 +52,20 @@ round_identities = st.tuples(st.integers(0, 2**256 - 1), addresses, jobs, rounds
 def test_rounds_start_from_different_accumulators(a, b):
     assume(a != b)
     assert initial_accumulator(*a) != initial_accumulator(*b)
+
+
+beacon_inputs = st.tuples(st.integers(0, 2**256 - 1), addresses, jobs, rounds, accumulators)
+
+
+@given(beacon_inputs, beacon_inputs)
+def test_rounds_have_different_beacon_messages(a, b):
+    assume(a != b)
     assert beacon_message(*a) != beacon_message(*b)
 
 
-@given(round_identities)
-def test_beacon_message_is_not_the_preimage_of_an_accumulator(identity):
-    assert beacon_message(*identity)[:32] != initial_accumulator(*identity)
+@given(jobs, rounds)
+def test_round_id_holds_job_and_number(job, number):
+    assert job_and_number(round_id_of(job, number)) == (job, number)
 
 
 batch_entries = st.tuples(jobs, rounds, addresses, words)
@@ -129,8 +139,8 @@ def test_malformed_components_are_refused(components, salts, message):
         (lambda: batch_leaf(1, 0, ADDRESS[2:], bytes(32)), "client is '1111"),
         (lambda: batch_leaf(1, 0, "0x" + "aB" * 20, bytes(32)), "checksum is wrong"),
         (lambda: accumulate(bytes(31), BatchCommitment(bytes(32), 1)), "accumulator has 31"),
-        (lambda: accumulate(bytes(32), BatchCommitment(bytes(32), 2**32)), "count is"),
-        (lambda: accumulate(bytes(32), DirectCommitment(ADDRESS, bytes(1))), "has 1 bytes"),
+        (lambda: accumulate(bytes(28), BatchCommitment(bytes(32), 2**32)), "count is"),
+        (lambda: accumulate(bytes(28), DirectCommitment(ADDRESS, bytes(1))), "has 1 bytes"),
         (lambda: proof_of_possession_message(1, ADDRESS, ADDRESS, bytes(96)), "public key has 96"),
         (lambda: seed_of_signature(bytes(48)), "signature has 48 bytes, it must have 128"),
     ],
