@@ -9,7 +9,7 @@ PYTHON ?= $(firstword $(foreach name,python3.11 python3.10 python3,$(shell $(nam
 BIN := .venv/bin
 FORGE := node_modules/.bin/forge
 # ape and py-solc-x look for compilers in this folder, and ape keeps its data in the other.
-export SOLCX_BINARY_PATH := $(CURDIR)/.build/solcx
+export SOLCX_BINARY_PATH := $(CURDIR)/.setup/solcx
 export APE_DATA_FOLDER := $(CURDIR)/.build/ape
 
 help: ## list the targets
@@ -38,6 +38,22 @@ lint: setup ## ruff, mypy, codespell, forge fmt
 	$(BIN)/codespell
 	$(FORGE) fmt --check
 
+bench: setup ## measured figures: gas per role and round
+	$(BIN)/opfl bench gas
+
+gas: setup ## renew .gas-snapshot and docs/GAS.md
+	$(FORGE) snapshot --match-contract GasTest
+	$(BIN)/opfl bench gas --markdown docs/GAS.md
+
+coverage: setup ## line coverage of the contracts
+	$(FORGE) coverage --no-match-coverage tests --report summary
+
+slither: setup ## static analysis of the contracts (SECURITY.md answers the findings)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt slither-analyzer
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/slither . --foundry-compile-all
+
+hardhat: .setup/hardhat ## install Hardhat and the node 22 it needs, for `opfl devnet --chain hardhat`
+
 fmt: setup ## format Python and Solidity
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -53,8 +69,8 @@ clean: ## remove everything that set-up and builds made
 
 .setup/node: package.json package-lock.json tools/solc | check-node
 	npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
-	@mkdir -p .build/solcx && ln -sf $(CURDIR)/tools/solc .build/solcx/solc-v0.8.37
-	@mkdir -p .setup && touch $@
+	@mkdir -p .setup/solcx && ln -sf ../../tools/solc .setup/solcx/solc-v0.8.37
+	@touch $@
 
 .PHONY: check-python check-node
 check-python:
