@@ -1,1 +1,60 @@
-def main() -> None: ...
+"""The `opfl` command line."""
+
+import sys
+from importlib import metadata
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from opfl_chain.chain.errors import ChainError
+from opfl_chain.commands import bench, demo, deploy, devnet, keys, stake
+from opfl_chain.protocol.errors import ProtocolError
+
+app = typer.Typer(
+    name="opfl",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"opfl_chain {metadata.version('opfl_chain')}")
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version.", is_eager=True, callback=show_version),
+    ] = False,
+) -> None:
+    """Optimistic verification of federated learning, on an EVM chain."""
+
+
+app.command()(demo.demo)
+app.command()(devnet.devnet)
+app.command()(deploy.deploy)
+app.add_typer(keys.keys, name="keys")
+app.command()(stake.stake)
+app.add_typer(bench.bench, name="bench")
+
+
+def main() -> None:
+    """Run a command; an error that we foresaw is one line, not a traceback."""
+    try:
+        app()
+    except (ChainError, ProtocolError, OSError) as error:
+        Console(stderr=True).print(f"[red]error:[/] {error}", highlight=False, soft_wrap=True)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        Console(stderr=True).print("interrupted")
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

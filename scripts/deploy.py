@@ -5,16 +5,10 @@ the last contract refuses to be deployed if a prediction was wrong.
 """
 
 import click
-import rlp
 from ape import project
 from ape.cli import ConnectedProviderCommand, account_option
-from eth_utils.address import to_canonical_address, to_checksum_address
-from eth_utils.crypto import keccak
 
-
-def created_address(deployer, nonce):
-    """Return the address of the contract that `deployer` creates with this nonce."""
-    return to_checksum_address(keccak(rlp.encode([to_canonical_address(deployer), nonce]))[12:])
+from opfl_chain.chain.deployment import created_address
 
 
 def deploy_protocol(deployer):

@@ -1,6 +1,7 @@
 """Verdicts: who passed a round and who is at fault, as the members attest it."""
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
@@ -59,10 +60,12 @@ class Verdict:
 
     @classmethod
     def of(
-        cls, passed: frozenset[ClientIndex], faults: Mapping[ClientIndex, FaultReason]
+        cls, passed: AbstractSet[ClientIndex], faults: Mapping[ClientIndex, FaultReason]
     ) -> "Verdict":
         """Make a verdict of the clients that passed and the reasons of those that failed."""
-        return cls(passed, tuple(Fault(client, faults[client]) for client in sorted(faults)))
+        return cls(
+            frozenset(passed), tuple(Fault(client, faults[client]) for client in sorted(faults))
+        )
 
     @classmethod
     def decode(cls, passes: bytes, faults: bytes) -> "Verdict":

@@ -1,0 +1,86 @@
+"""`opfl bench`: measured figures."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from opfl_chain.chain.devnet import Backend, start_devnet
+from opfl_chain.chain.files import write_atomically
+from opfl_chain.commands.options import Chain, JsonFile
+from opfl_chain.rehearsal.gas import CLIENTS, Cost, GasMeter
+from opfl_chain.rehearsal.stage import ACCOUNTS_BESIDE_CLIENTS, Stage
+
+bench = typer.Typer(help="Measure on this machine.", no_args_is_help=True)
+
+GAS_PAGE = """\
+# Gas per role and round
+
+Made by `make gas` from the receipts of transactions on a fresh Anvil (Prague). A figure is the gas
+of the whole transaction, with the 21,000 that every transaction costs.
+
+"""
+
+
+@bench.callback()
+def main() -> None:
+    """Measure on this machine."""
+
+
+@bench.command()
+def gas(
+    chain: Chain = "anvil",
+    json_file: JsonFile = None,
+    markdown: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the table as Markdown.", dir_okay=False),
+    ] = None,
+) -> None:
+    """Show what every action of every role costs on chain.
+
+    Plays one of everything with real transactions on a fresh chain: both kinds
+    of commitments, the beacon as aggregate and as partial signatures, slashes,
+    vetoes, penalties, withdrawals.
+    """
+    costs = measure(chain)
+    Console().print(table_of(costs))
+    if json_file is not None:
+        json_file.write_text(json.dumps([cost.report for cost in costs], indent=2) + "\n")
+    if markdown is not None:
+        write_atomically(markdown, GAS_PAGE + markdown_of(costs))
+
+
+def measure(chain: Backend) -> list[Cost]:
+    """Start a chain, play on it, and return the costs by role."""
+    with (
+        Console(stderr=True).status("measuring"),
+        start_devnet(chain, accounts=CLIENTS + ACCOUNTS_BESIDE_CLIENTS) as devnet,
+        tempfile.TemporaryDirectory(prefix="opfl-gas-") as folder,
+        Stage(devnet.rpc, devnet.accounts, devnet.mine, Path(folder)) as stage,
+    ):
+        return sorted(GasMeter(stage).measure(), key=lambda cost: cost.role)
+
+
+def table_of(costs: list[Cost]) -> Table:
+    table = Table()
+    for column in ("role", "action", "when"):
+        table.add_column(column)
+    table.add_column("gas", justify="right")
+    for cost in costs:
+        table.add_row(cost.role, cost.action, cost.when, shown(cost.gas))
+    return table
+
+
+def markdown_of(costs: list[Cost]) -> str:
+    rows = [f"| {cost.role} | {cost.action} | {cost.when} | {shown(cost.gas)} |" for cost in costs]
+    return "\n".join(["| role | action | when | gas |", "|---|---|---|--:|", *rows]) + "\n"
+
+
+def shown(gas: float) -> str:
+    return f"{gas:,.0f}" if gas >= 100 else f"{gas:.1f}"
