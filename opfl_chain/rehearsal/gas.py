@@ -86,14 +86,8 @@ class GasMeter:
         proofs, batch = stage.commit_batch(round_id, relayed)
         self._note("relayer", "commit batch", "per round", batch)
         for size in BATCH_SIZES:
-            self._costs.append(
-                Cost(
-                    "relayer",
-                    f"per client, {size:,} in a batch",
-                    "per round",
-                    batch.gas_used / size,
-                )
-            )
+            action = f"per client, {size:,} in a batch"
+            self._costs.append(Cost("relayer", action, "per round", batch.gas_used / size))
         partials = stage.publish_partials(round_id, (0, 1, 2))
         self._note("member", "publish partial signature", "when late", partials[1])
         self._note("member", "publish the last partial signature", "when late", partials[2])
