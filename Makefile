@@ -7,15 +7,16 @@ SHELL := bash
 PYTHON ?= $(firstword $(foreach name,python3.11 python3.10 python3,$(shell $(name) -c \
   'import sys; sys.version_info[:2] in ((3, 10), (3, 11)) and print("$(name)")' 2>/dev/null)))
 BIN := .venv/bin
-FORGE := node_modules/.bin/forge
+FORGE := forge
 # ape and py-solc-x look for compilers in this folder, and ape keeps its data in the other.
 export SOLCX_BINARY_PATH := $(CURDIR)/.setup/solcx
 export APE_DATA_FOLDER := $(CURDIR)/.build/ape
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
-setup: .setup/python .setup/node ## install everything into .venv and node_modules (seconds when nothing changed)
+setup: .setup/python .setup/node .setup/links ## install everything into .venv and node_modules (seconds when nothing changed)
 
 demo: setup ## deposit, commit, audit and slash on a fresh Anvil
 	@$(BIN)/opfl demo
@@ -26,10 +27,10 @@ test-contracts: setup ## Foundry unit, fuzz and invariant tests; FOUNDRY_PROFILE
 	$(FORGE) test
 
 test-python: setup ## Python tests
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 tests
 
 test-ape: setup ## functional tests of the contracts through ape, on Anvil
-	$(BIN)/ape test tests/ape
+	$(BIN)/ape test
 
 lint: setup ## ruff, mypy, codespell, forge fmt
 	$(BIN)/ruff check .
@@ -67,17 +68,31 @@ clean: ## remove everything that set-up and builds made
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ape,dev]'
 	@mkdir -p .setup && touch $@
 
-.setup/node: package.json package-lock.json tools/solc | check-node
+.setup/node: package.json package-lock.json | check-node
 	npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@mkdir -p .setup && touch $@
+
+# Where ape and py-solc-x look for Anvil and the compiler, also in an activated environment.
+.setup/links: .setup/python .setup/node
 	@mkdir -p .setup/solcx && ln -sf ../../tools/solc .setup/solcx/solc-v0.8.37
+	@for tool in anvil forge; do \
+	  for binary in node_modules/@foundry-rs/$$tool-*/bin/$$tool; do \
+	    if [ -x $$binary ]; then ln -sf ../../$$binary $(BIN)/$$tool; fi; done; \
+	  command -v $$tool >/dev/null || { echo "no $$tool for this platform in npm: install Foundry 1.7 and run make again" >&2; exit 1; }; \
+	done
+	@grep -q SOLCX_BINARY_PATH $(BIN)/activate || printf 'export %s=%s\n' \
+	  SOLCX_BINARY_PATH "$(SOLCX_BINARY_PATH)" APE_DATA_FOLDER "$(APE_DATA_FOLDER)" >> $(BIN)/activate
+	@touch $@
+
+.setup/hardhat: tools/hardhat/package.json tools/hardhat/package-lock.json | setup
+	npm ci --prefix tools/hardhat --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
 .PHONY: check-python check-node
 check-python:
-	@[ -n "$(PYTHON)" ] || { echo "opfl_chain needs Python 3.10 or 3.11 and found neither: install python3.11, or run make PYTHON=/path/to/python3.11" >&2; exit 1; }
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] not in ((3, 10), (3, 11)))' 2>/dev/null \
-	  || { echo "opfl_chain needs Python 3.10 or 3.11, and $(PYTHON) is not: install python3.11, or run make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@[ -n "$(PYTHON)" ] && $(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] not in ((3, 10), (3, 11)))' 2>/dev/null \
+	  || { echo "opfl_chain needs Python 3.10 or 3.11 and did not find it: install python3.11, or run make PYTHON=/path/to/python3.11" >&2; exit 1; }
 
 check-node:
-	@command -v npm >/dev/null && command -v node >/dev/null \
-	  || { echo "opfl_chain needs node 20 or later with npm and did not find it: install Node.js, then run make again" >&2; exit 1; }
+	@command -v npm >/dev/null && node -e 'process.exit(+(process.versions.node.split(".")[0] < 20))' 2>/dev/null \
+	  || { echo "opfl_chain needs Node.js 20 or later with npm and did not find it: install it, then run make again" >&2; exit 1; }

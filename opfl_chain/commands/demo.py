@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich import box
+from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.table import Table
 
@@ -18,6 +21,9 @@ from opfl_chain.rehearsal.slashing_demo import Outcome, SlashingDemo
 from opfl_chain.rehearsal.stage import ACCOUNTS_BESIDE_CLIENTS, Stage
 
 FEWEST_CLIENTS, MOST_CLIENTS = 2, 100
+
+# Without the fonts that rich would load from the network.
+PICTURE = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
 
 
 def demo(
@@ -35,6 +41,10 @@ def demo(
     ] = 0.3,
     chain: Chain = "anvil",
     json_file: JsonFile = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.svg", help="Write what is shown as a picture.", dir_okay=False),
+    ] = None,
 ) -> None:
     """Show how a client that cheats loses its deposit.
 
@@ -45,7 +55,7 @@ def demo(
 
     Gradients and verdicts are made up: nothing is trained or replayed here.
     """
-    console = Console()
+    console = Console(record=record is not None)
     with console.status("compiling the contracts"):
         compile_contracts()
     with (
@@ -57,6 +67,8 @@ def demo(
             outcome = play(stage, audit_rate, console)
     if json_file is not None:
         json_file.write_text(json.dumps(outcome.report, indent=2) + "\n")
+    if record is not None:
+        console.save_svg(str(record), title="opfl demo", code_format=PICTURE)
 
 
 def play(stage: Stage, audit_rate: float, console: Console) -> Outcome:
@@ -76,7 +88,7 @@ def play(stage: Stage, audit_rate: float, console: Console) -> Outcome:
 
 
 def balances(outcome: Outcome) -> Table:
-    table = Table(title="Balances in ETH", title_justify="left")
+    table = Table(title="Balances in ETH", title_justify="left", box=box.SIMPLE_HEAD)
     table.add_column("")
     for column in ("deposit before", "after", "slashed", "earned", "audited"):
         table.add_column(column, justify="right")
@@ -98,7 +110,9 @@ def balances(outcome: Outcome) -> Table:
 
 def gas_by_role(outcome: Outcome) -> Table:
     rounds = "1 round" if outcome.rounds == 1 else f"{outcome.rounds} rounds"
-    table = Table(title=f"{rounds}, {outcome.seconds:.1f} s", title_justify="left")
+    table = Table(
+        title=f"{rounds}, {outcome.seconds:.1f} s", title_justify="left", box=box.SIMPLE_HEAD
+    )
     table.add_column("role")
     table.add_column("gas", justify="right")
     for role, gas in outcome.gas.items():
