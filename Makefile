@@ -1,11 +1,10 @@
-# Every target sets up what it needs. PYTHON=... picks an interpreter (3.10 or 3.11).
+# Every target sets up what it needs. PYTHON=... names a Python 3.11.
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-python test-contracts test-ape lint fmt bench gas coverage slither hardhat clean
 
-PYTHON ?= $(firstword $(foreach name,python3.11 python3.10 python3,$(shell $(name) -c \
-  'import sys; sys.version_info[:2] in ((3, 10), (3, 11)) and print("$(name)")' 2>/dev/null)))
+PYTHON ?= $(if $(shell command -v python3.11),python3.11,python3)
 BIN := .venv/bin
 FORGE := forge
 # ape and py-solc-x look for compilers in this folder, and ape keeps its data in the other.
@@ -84,14 +83,16 @@ clean: ## remove everything that set-up and builds made
 	  SOLCX_BINARY_PATH "$(SOLCX_BINARY_PATH)" APE_DATA_FOLDER "$(APE_DATA_FOLDER)" >> $(BIN)/activate
 	@touch $@
 
+# Twice: only under the node 22 that the first pass brings does npm take Hardhat's native part.
+HARDHAT_INSTALL := npm install --no-save --ignore-scripts --no-audit --no-fund --loglevel=error
 .setup/hardhat: tools/hardhat/package.json tools/hardhat/package-lock.json | setup
-	npm ci --prefix tools/hardhat --ignore-scripts --no-audit --no-fund --loglevel=error
+	cd tools/hardhat && $(HARDHAT_INSTALL) && PATH="$$(echo $$PWD/node_modules/node-*/bin):$$PATH" $(HARDHAT_INSTALL)
 	@touch $@
 
 .PHONY: check-python check-node
 check-python:
-	@[ -n "$(PYTHON)" ] && $(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] not in ((3, 10), (3, 11)))' 2>/dev/null \
-	  || { echo "opfl_chain needs Python 3.10 or 3.11 and did not find it: install python3.11, or run make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null \
+	  || { echo "opfl_chain needs Python 3.11 and did not find it: install python3.11, or run make PYTHON=/path/to/python3.11" >&2; exit 1; }
 
 check-node:
 	@command -v npm >/dev/null && node -e 'process.exit(+(process.versions.node.split(".")[0] < 20))' 2>/dev/null \

@@ -91,6 +91,17 @@ class PragueMissing(ChainError):
         )
 
 
+# --- bindings
+
+
+class BadArgument(ChainError, ValueError):
+    """An argument does not fit the type that the contract declares for it."""
+
+
+class UnexpectedData(ChainError):
+    """The chain holds data that the bindings cannot read."""
+
+
 # --- sending
 
 
@@ -167,11 +178,12 @@ class ReorgTooDeep(ChainError):
         self.oldest = oldest
 
 
-class UntrackedWrite(ChainError):
-    def __init__(self, cursor: str, table: str, tracked: tuple[str, ...]) -> None:
+class HandlerOverreached(ChainError):
+    def __init__(self, cursor: str, what: str, tables: tuple[str, ...]) -> None:
         super().__init__(
-            f"cursor {cursor!r}: a handler wrote to table {table!r}, which is not one of the "
-            f"tables that a reorganisation rewinds ({', '.join(tracked)}). Add it to `tables`."
+            f"cursor {cursor!r}: a handler tried to {what}. It may only change rows of the tables "
+            f"that a reorganisation rewinds ({', '.join(tables) or 'none'}), inside the "
+            "transaction that also moves the cursor. Name all its tables in `tables`."
         )
 
 

@@ -33,7 +33,10 @@ _TABLE: tuple[tuple[str, type[NodeRefused]], ...] = (
     (r"intrinsic gas|requires at least \d+ gas", GasLimitWrong),
     (r"exceeds (block gas limit|allowance)|gas limit", GasLimitWrong),
     (r"chain ?id", WrongSigningChain),
-    (r"block ?range|blockoutofrange|range (is )?too (large|wide)|more than \d+ results", RangeRefused),
+    (
+        r"block ?range|blockoutofrange|range (is )?too (large|wide)|more than \d+ results",
+        RangeRefused,
+    ),
     (r"response size|limit exceeded|query timeout|too many (blocks|logs)", RangeRefused),
     (r"method .*(not found|not supported|does not exist|not available)", MethodMissing),
 )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 from eth_abi.abi import decode
 from eth_abi.exceptions import DecodingError
@@ -77,6 +78,10 @@ class CustomError(Reverted):
     def __init_subclass__(cls) -> None:
         _BY_SELECTOR[selector(cls.SIGNATURE)] = cls
 
+    @classmethod
+    def from_abi(cls, values: Sequence[Any]) -> Self:
+        return cls(*values)
+
     def _explain(self) -> str:
         arguments = ", ".join(f"{f.name}={_show(getattr(self, f.name))}" for f in fields(self))
         return f"{type(self).__name__}({arguments}): {type(self).__doc__}"
@@ -100,7 +105,7 @@ def decode_revert(data: bytes, message: str = "") -> Reverted:
         if head == _PANIC:
             return Panicked(*decode(["uint256"], body))
         if error := _BY_SELECTOR.get(head):
-            return error(*decode(error.TYPES, body))
+            return error.from_abi(decode(error.TYPES, body))
     except DecodingError:
         pass  # data that only looks like a known error is reported as it is
     return UnknownCustomError(data)

@@ -7,18 +7,13 @@ from __future__ import annotations
 
 import posixpath
 import re
-import sys
+import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from opfl_chain.chain.checkout import checkout_root
 from opfl_chain.chain.errors import CompilationFailed, CompilerMissing
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 _IMPORT = re.compile(r"^\s*import\s(?:[^;]*?\sfrom\s)?\s*[\"']([^\"']+)[\"']", re.MULTILINE)
 _OUTPUTS = [
@@ -53,7 +48,9 @@ def standard_input(paths: Iterable[Path]) -> dict[str, Any]:
 
 
 def _profile(root: Path) -> dict[str, Any]:
-    profile = tomllib.loads((root / "foundry.toml").read_text())["profile"]["default"]
+    profile: dict[str, Any] = tomllib.loads((root / "foundry.toml").read_text())["profile"][
+        "default"
+    ]
     needed = {"optimizer", "optimizer_runs", "via_ir", "evm_version", "bytecode_hash"}
     if missing := (needed | {"cbor_metadata"}) - profile.keys():
         raise CompilerMissing(

@@ -1,0 +1,34 @@
+"""The contracts' binary encoding, strict about lengths.
+
+eth_abi fills short byte strings up with zeros, which would turn a mistake into a commitment.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eth_abi.codec import ABICodec
+from eth_abi.encoding import BytesEncoder
+from eth_abi.registry import ABIRegistry, BaseEquals, registry
+
+
+class _ExactBytesEncoder(BytesEncoder):
+    def validate_value(self, value: Any) -> None:
+        super().validate_value(value)  # type: ignore[no-untyped-call]
+        wanted = (self.value_bit_size or 0) // 8
+        if len(value) != wanted:
+            self.invalidate_value(value, msg=f"has {len(value)} bytes instead of {wanted}")
+
+
+def _strict_codec() -> ABICodec:
+    strict: ABIRegistry = registry.copy()  # type: ignore[no-untyped-call]
+    label = "bytes<M>"
+    any_size = BaseEquals("bytes", with_sub=True)  # type: ignore[no-untyped-call]
+    strict.unregister_encoder(label)
+    strict.register_encoder(any_size, _ExactBytesEncoder, label=label)
+    return ABICodec(strict)
+
+
+_CODEC = _strict_codec()
+encode = _CODEC.encode
+decode = _CODEC.decode

@@ -1,0 +1,1 @@
+"""Typed Python classes for contracts, generated from their ABI."""

@@ -1,0 +1,164 @@
+"""What the generated bindings stand on: contracts, events and their values in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from functools import cache
+from typing import Any, ClassVar, Self
+
+from eth_abi.exceptions import DecodingError, EncodingError
+from eth_utils.crypto import keccak
+
+from opfl_chain.chain.abi import decode, encode
+from opfl_chain.chain.call import Call
+from opfl_chain.chain.errors import BadArgument, UnexpectedData
+from opfl_chain.chain.receipt import Log, Receipt
+from opfl_chain.chain.reverts import selector
+from opfl_chain.chain.rpc import BlockTag, Rpc, checksum
+
+_SHOWN_CHARACTERS = 42
+
+
+class Contract:
+    """A contract at an address. Views ask the node; everything else prepares a `Call`."""
+
+    NAME: ClassVar[str]
+
+    def __init__(self, rpc: Rpc, address: str) -> None:
+        self.address = checksum(address)
+        self._rpc = rpc
+
+    def __repr__(self) -> str:
+        return f"{self.NAME}({self.address})"
+
+    def _read(
+        self,
+        name: str,
+        types: tuple[str, ...],
+        returns: tuple[str, ...],
+        arguments: Mapping[str, Any],
+        block: BlockTag,
+    ) -> tuple[Any, ...]:
+        what = _describe(self.NAME, name, arguments)
+        data = _encode_call(what, name, types, arguments)
+        answer = self._rpc.call(self.address, data, block=block)
+        try:
+            return tuple(decode(returns, answer))
+        except DecodingError as error:
+            raise UnexpectedData(
+                f"{what} at {self.address} answered 0x{answer.hex()}, which is not "
+                f"({', '.join(returns)}). Is {self.NAME} deployed there, in this version?"
+            ) from error
+
+    def _prepare(
+        self, name: str, types: tuple[str, ...], arguments: Mapping[str, Any], value: int = 0
+    ) -> Call:
+        what = _describe(self.NAME, name, arguments)
+        return Call(self.address, _encode_call(what, name, types, arguments), what, value)
+
+    @classmethod
+    def _creation(cls, bytecode: bytes, types: tuple[str, ...], values: Mapping[str, Any]) -> Call:
+        what = _describe("new", cls.NAME, values)
+        return Call(None, bytecode + _encode(what, types, values), what)
+
+
+class Event:
+    """The base of generated events; declaring a child enters it in the table."""
+
+    SIGNATURE: ClassVar[str]
+    INDEXED: ClassVar[tuple[str, ...]]
+    PLAIN: ClassVar[tuple[str, ...]]
+    TOPIC: ClassVar[bytes]
+
+    def __init_subclass__(cls) -> None:
+        cls.TOPIC = keccak(text=cls.SIGNATURE)
+        _BY_TOPIC[cls.TOPIC] = cls
+
+    @classmethod
+    def decode(cls, log: Log) -> Self:
+        """The event that a log of this kind holds."""
+        if log.topics[:1] != (cls.TOPIC,) or len(log.topics) != 1 + len(cls.INDEXED):
+            raise UnexpectedData(f"{log} is not a {cls.SIGNATURE}. Use `decode_event`.")
+        try:
+            indexed = [
+                decode([kind], topic)[0]
+                for kind, topic in zip(cls.INDEXED, log.topics[1:], strict=True)
+            ]
+            return cls._from_abi(indexed, decode(cls.PLAIN, log.data))
+        except DecodingError as error:
+            raise UnexpectedData(f"{log} does not decode as {cls.SIGNATURE}: {error}") from error
+
+    @classmethod
+    def in_receipt(cls, receipt: Receipt) -> Self:
+        """The first such event that a transaction emitted."""
+        for log in receipt.logs:
+            if log.topics[:1] == (cls.TOPIC,):
+                return cls.decode(log)
+        raise UnexpectedData(f"{receipt.transaction_hash} emitted no {cls.SIGNATURE}")
+
+    @classmethod
+    def _from_abi(cls, indexed: Sequence[Any], plain: Sequence[Any]) -> Self:
+        raise NotImplementedError
+
+
+_BY_TOPIC: dict[bytes, type[Event]] = {}
+
+
+def decode_event(log: Log) -> Event:
+    """The typed event in a log of any contract that has bindings."""
+    kind = _BY_TOPIC.get(log.topics[0]) if log.topics else None
+    if kind is None:
+        raise UnexpectedData(
+            f"{log.address} emitted an event that no binding knows: {log}. Is the contract of "
+            "another version than the bindings?"
+        )
+    return kind.decode(log)
+
+
+def plain(value: Any) -> Any:
+    """A value as eth_abi takes it: dataclasses become tuples, whatever they are nested in."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return tuple(plain(getattr(value, field.name)) for field in fields(value))
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value
+
+
+def _encode_call(
+    what: str, name: str, types: tuple[str, ...], arguments: Mapping[str, Any]
+) -> bytes:
+    return _selector(name, types) + _encode(what, types, arguments)
+
+
+def _encode(what: str, types: tuple[str, ...], arguments: Mapping[str, Any]) -> bytes:
+    values = [plain(value) for value in arguments.values()]
+    try:
+        return encode(types, values)
+    except (EncodingError, TypeError) as error:
+        raise BadArgument(f"{what}: {_culprit(types, arguments) or error}") from error
+
+
+def _culprit(types: tuple[str, ...], arguments: Mapping[str, Any]) -> str:
+    for kind, (name, value) in zip(types, arguments.items(), strict=True):
+        try:
+            encode([kind], [plain(value)])
+        except (EncodingError, TypeError) as error:
+            reason = str(error).rpartition(": ")[2]
+            return f"{name} must be {kind}, and {_show(value)} is not: {reason}"
+    return ""
+
+
+def _describe(owner: str, name: str, arguments: Mapping[str, Any]) -> str:
+    shown = ", ".join(f"{key}={_show(value)}" for key, value in arguments.items())
+    return f"new {name}({shown})" if owner == "new" else f"{owner}.{name}({shown})"
+
+
+def _show(value: Any) -> str:
+    text = f"0x{value.hex()}" if isinstance(value, bytes) else str(value)
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."
+
+
+@cache
+def _selector(name: str, types: tuple[str, ...]) -> bytes:
+    return selector(f"{name}({','.join(types)})")

@@ -1,0 +1,204 @@
+"""The four contracts on a chain: created, written down, found again and checked.
+
+They know each other's addresses from birth, though each needs the others' to be created: the
+address of a contract follows from its creator's address and nonce, so all are known beforehand.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import rlp
+from eth_typing import ChecksumAddress
+from eth_utils.crypto import keccak
+
+from opfl_chain.chain.bindings import Beacon, Deposits, Jobs, Slashing
+from opfl_chain.chain.call import Call
+from opfl_chain.chain.compiler import Artifact, Compilation, compile_contracts
+from opfl_chain.chain.errors import ChainMismatch, DeploymentInvalid
+from opfl_chain.chain.files import write_atomically
+from opfl_chain.chain.rpc import Rpc, checksum, tohex, unhex
+from opfl_chain.chain.sender import TransactionSender
+
+# Slashing is last: its constructor checks that the others are wired to it.
+ORDER = ("Deposits", "Beacon", "Jobs", "Slashing")
+
+
+@dataclass(frozen=True)
+class Contracts:
+    """The bindings, ready to use."""
+
+    deposits: Deposits
+    beacon: Beacon
+    jobs: Jobs
+    slashing: Slashing
+
+    @property
+    def addresses(self) -> list[ChecksumAddress]:
+        return [
+            self.deposits.address,
+            self.beacon.address,
+            self.jobs.address,
+            self.slashing.address,
+        ]
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """Where the contracts are. `block` is the first that can hold events of theirs."""
+
+    chain_id: int
+    genesis: str
+    block: int
+    addresses: Mapping[str, ChecksumAddress]
+    code_hashes: Mapping[str, str]
+
+    def write(self, path: Path) -> None:
+        contracts = {
+            name: {"address": self.addresses[name], "code_hash": self.code_hashes[name]}
+            for name in ORDER
+        }
+        content = {
+            "chain_id": self.chain_id,
+            "genesis": self.genesis,
+            "block": self.block,
+            "contracts": contracts,
+        }
+        write_atomically(path, json.dumps(content, indent=2) + "\n")
+
+    @staticmethod
+    def read(path: Path) -> Deployment:
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+            contracts = {name: content["contracts"][name] for name in ORDER}
+            return Deployment(
+                chain_id=int(content["chain_id"]),
+                genesis=str(content["genesis"]),
+                block=int(content["block"]),
+                addresses={name: checksum(entry["address"]) for name, entry in contracts.items()},
+                code_hashes={name: str(entry["code_hash"]) for name, entry in contracts.items()},
+            )
+        except FileNotFoundError as error:
+            raise DeploymentInvalid(
+                f"{path} does not exist. Deploy the contracts first, or give the file that the "
+                "deployment wrote."
+            ) from error
+        except (json.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+            raise DeploymentInvalid(
+                f"{path} is not a deployment: {type(error).__name__}: {error}. It needs chain_id, "
+                f"genesis, block, and address and code_hash of {', '.join(ORDER)}."
+            ) from error
+
+    def connect(self, rpc: Rpc, compilation: Compilation | None = None) -> Contracts:
+        """The contracts, once the chain has shown that it holds exactly what we compile."""
+        self._require_chain(rpc)
+        compilation = compilation or compile_contracts()
+        for name in ORDER:
+            code = rpc.code(self.addresses[name])
+            if tohex(keccak(code)) != self.code_hashes[name]:
+                raise DeploymentInvalid(
+                    f"{self.addresses[name]} should hold {name} with code hash "
+                    f"{self.code_hashes[name]} and holds {tohex(keccak(code))} "
+                    f"({len(code)} bytes). Was the chain restarted? Deploy again."
+                )
+            require_code(compilation.artifacts[name], code, self.addresses[name])
+        contracts = Contracts(
+            Deposits(rpc, self.addresses["Deposits"]),
+            Beacon(rpc, self.addresses["Beacon"]),
+            Jobs(rpc, self.addresses["Jobs"]),
+            Slashing(rpc, self.addresses["Slashing"]),
+        )
+        _require_wiring(contracts)
+        return contracts
+
+    def _require_chain(self, rpc: Rpc) -> None:
+        found = (rpc.chain_id(), rpc.genesis_hash())
+        if found != (self.chain_id, self.genesis):
+            raise ChainMismatch(
+                f"{rpc.url} is not the chain of the deployment (chain id, genesis)",
+                (self.chain_id, self.genesis),
+                found,
+                "Give the address of the right node, or deploy on this chain.",
+            )
+
+
+def deploy(
+    sender: TransactionSender, rpc: Rpc, compilation: Compilation | None = None
+) -> Deployment:
+    """Create the contracts, or finish an interrupted deployment of this sender."""
+    compilation = compilation or compile_contracts()
+    first = sender.nonce_of(_key(ORDER[0]))
+    nonce = sender.next_nonce() if first is None else first
+    planned = {
+        name: created_address(sender.address, nonce + offset) for offset, name in enumerate(ORDER)
+    }
+    receipts = {
+        name: sender.send(call, _key(name)) for name, call in _creations(compilation, planned)
+    }
+    codes = {name: rpc.code(planned[name]) for name in ORDER}
+    deployment = Deployment(
+        chain_id=rpc.chain_id(),
+        genesis=rpc.genesis_hash(),
+        block=min(receipt.block_number for receipt in receipts.values()),
+        addresses=planned,
+        code_hashes={name: tohex(keccak(code)) for name, code in codes.items()},
+    )
+    deployment.connect(rpc, compilation)
+    return deployment
+
+
+def created_address(creator: str, nonce: int) -> ChecksumAddress:
+    """Where a contract will be that this account creates with this nonce."""
+    return checksum(keccak(rlp.encode([unhex(creator), nonce]))[12:])
+
+
+def require_code(artifact: Artifact, code: bytes, address: str) -> None:
+    """Raise unless `code` is what we compile, up to what the constructor filled in."""
+    wanted, found = bytearray(artifact.deployed_bytecode), bytearray(code)
+    for start, length in artifact.immutable_spans:
+        wanted[start : start + length] = found[start : start + length] = bytes(length)
+    if wanted != found:
+        raise DeploymentInvalid(
+            f"{address} holds other code than {artifact.source} compiles to ({len(code)} and "
+            f"{len(artifact.deployed_bytecode)} bytes). It was deployed from another version: "
+            "check that one out, or deploy again."
+        )
+
+
+def _creations(
+    compilation: Compilation, at: Mapping[str, ChecksumAddress]
+) -> list[tuple[str, Call]]:
+    code = {name: compilation.artifacts[name].bytecode for name in ORDER}
+    return [
+        ("Deposits", Deposits.creation(code["Deposits"], at["Jobs"], at["Slashing"])),
+        ("Beacon", Beacon.creation(code["Beacon"], at["Jobs"])),
+        ("Jobs", Jobs.creation(code["Jobs"], at["Deposits"], at["Beacon"], at["Slashing"])),
+        ("Slashing", Slashing.creation(code["Slashing"], at["Deposits"], at["Jobs"], at["Beacon"])),
+    ]
+
+
+def _require_wiring(contracts: Contracts) -> None:
+    """Their code can be right and their immutable addresses still be anyone's."""
+    deposits, beacon, jobs, slashing = contracts.addresses
+    wiring: dict[str, tuple[Any, Any]] = {
+        "Deposits.JOBS": (contracts.deposits.jobs(), jobs),
+        "Deposits.SLASHING": (contracts.deposits.slashing(), slashing),
+        "Beacon.JOBS": (contracts.beacon.jobs(), jobs),
+        "Jobs.DEPOSITS": (contracts.jobs.deposits(), deposits),
+        "Jobs.BEACON": (contracts.jobs.beacon(), beacon),
+        "Jobs.SLASHING": (contracts.jobs.slashing(), slashing),
+        "Slashing.DEPOSITS": (contracts.slashing.deposits(), deposits),
+        "Slashing.JOBS": (contracts.slashing.jobs(), jobs),
+        "Slashing.BEACON": (contracts.slashing.beacon(), beacon),
+    }
+    for name, (found, wanted) in wiring.items():
+        if found != wanted:
+            raise DeploymentInvalid(f"{name} is {found} and should be {wanted}. Deploy again.")
+
+
+def _key(name: str) -> str:
+    return f"deploy {name}"
