@@ -69,6 +69,14 @@ BEACON = address("beacon contract")
 NOBODY = Address(20)
 
 
+def is_refused(function: Callable[..., Any], *arguments: Any) -> bool:
+    try:
+        function(*arguments)
+    except AssertionError:
+        return True
+    return False
+
+
 def tags() -> Vector:
     return {"names": list(spec.TAG_NAMES), "tags": [spec.tag(name) for name in spec.TAG_NAMES]}
 
@@ -86,38 +94,424 @@ def merkle() -> Vector:
     return {"cases": [tree(words(f"leaf of {size}", size)) for size in sizes], "sizes": sizes}
 
 
+def fixed_point() -> Vector:
+    """Floats are written as their shortest digits, which read back as the same float64."""
+    exact = [0.0, -0.0, 1.0, -1.0, 0.1, -1e-3, 3.4028234663852886e38, 5e-324, 1.401298464324817e-45]
+    reals = {
+        (22, 1): [*exact[:6], *exact[7:]],
+        (22, 64): [*exact[:6], 2.0**34 - 2.0**-18],
+        (0, 1): [0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 0.49999999999999994, 2.0**62 - 2.0**9],
+        (1, 2): [0.125, 0.375, 0.625, -0.125, -0.375, 0.1250000000000001, 0.12499999999999999],
+        (61, 1): [2.0**-61, 2.0**-62, 3 * 2.0**-62, 1.9999999999999998, -1.9999999999999998],
+    }
+    refused = {
+        (22, 1): [float("nan"), float("inf"), float("-inf"), 2.0**40, -(2.0**40), 1e308],
+        (22, 64): [2.0**34, -(2.0**34), exact[6]],
+        (0, 1): [2.0**62, -(2.0**62)],
+        (61, 1): [2.0, -2.0],
+    }
+    rows = [(x, f, s) for (f, s), values in reals.items() for x in values]
+    refusals = [(x, f, s) for (f, s), values in refused.items() for x in values]
+    for refusal in refusals:
+        assert is_refused(spec.encode_real, *refusal), refusal
+    return {
+        "fractionBits": [f for _, f, _ in rows],
+        "reals": [repr(x) for x, _, _ in rows],
+        "refusedFractionBits": [f for _, f, _ in refusals],
+        "refusedReals": [repr(x) for x, _, _ in refusals],
+        "refusedScales": [s for _, _, s in refusals],
+        "scales": [s for _, _, s in rows],
+        "words": [str(spec.encode_real(*row)) for row in rows],
+    }
+
+
+def single(label: str) -> float:
+    """A made-up float32 in (-2, 2)."""
+    return (int.from_bytes(word(label)[:3], "big") - 2**23) / 2**22
+
+
+def input_case(batch: int, features: int, classes: int, f: int) -> Vector:
+    label = f"input of {batch} x {features}"
+    values = [single(f"{label} {i}") for i in range(batch * features)]
+    labels = [word(f"{label} label {i}")[0] % classes for i in range(batch)]
+    return {
+        "batch": batch,
+        "classes": classes,
+        "encoded": spec.ring_bytes(spec.encode_input(values, labels, classes, f)),
+        "features": [repr(x) for x in values],
+        "fractionBits": f,
+        "labels": labels,
+    }
+
+
+def inputs() -> Vector:
+    assert is_refused(spec.encode_input, [0.0], [10], 10, 22)
+    assert is_refused(spec.encode_input, [0.0], [-1], 10, 22)
+    return {"cases": [input_case(1, 4, 10, 22), input_case(3, 2, 2, 18), input_case(2, 1, 3, 0)]}
+
+
 def dataset() -> Vector:
-    inputs = [b"", b"\x00", bytes(range(64)), b"\xff" * 33, b"input"]
-    salts = words("input salt", len(inputs))
-    commitments = [spec.input_commitment(s, z) for s, z in zip(salts, inputs, strict=True)]
+    commitments = words("input commitment", 5)
     far_round = 2**200
     return {
         "commitments": commitments,
         "farLeaf": spec.dataset_leaf(far_round, commitments[0]),
         "farRound": str(far_round),
-        "inputs": inputs,
-        "salts": salts,
         **tree(spec.dataset_leaves(commitments)),
     }
+
+
+def made_up_words(label: str, count: int) -> list[int]:
+    return [int.from_bytes(word(f"{label} {i}")[:8], "little", signed=True) for i in range(count)]
 
 
 def shares() -> Vector:
     lengths = [1, 2, 17, 100]
     components = [
-        [b"".join(word(f"share {n} {k} {i}")[:8] for i in range(n)) for n in lengths]
-        for k in range(3)
+        [spec.ring_bytes(made_up_words(f"share {n} {k}", n)) for n in lengths] for k in range(3)
     ]
     salts = [words(f"share salt {k}", len(lengths)) for k in range(3)]
     hashes = [
         [spec.share_hash(k, s, x) for s, x in zip(salts[k], components[k], strict=True)]
         for k in range(3)
     ]
+    rows = list(zip(*hashes, strict=True))
     vector: Vector = {
-        "commitments": [spec.gradient_commitment(*h) for h in zip(*hashes, strict=True)]
+        "gradientCommitments": [spec.shares_commitment(spec.TAG_GRADIENT, *h) for h in rows],
+        "inputCommitments": [spec.shares_commitment(spec.TAG_INPUT, *h) for h in rows],
     }
     for k in range(3):
         vector |= {f"components{k}": components[k], f"hashes{k}": hashes[k], f"salts{k}": salts[k]}
     return vector
+
+
+def ring_shares() -> Vector:
+    seeds = [bytes(32), b"\xff" * 32, *words("expanded seed", 2)]
+    counts = [1, 2, 3, 33]
+    xs = [*made_up_words("shared", 5), 0, 1, -1, 2**63 - 1, -(2**63)]
+    seed0, seed1 = words("seed of component", 2)
+    components = spec.split(xs, seed0, seed1)
+    assert spec.reconstruct(components) == xs
+    return {
+        "components": [spec.ring_bytes(component) for component in components],
+        "counts": counts,
+        "expanded": [
+            spec.ring_bytes(spec.expand(s, n)) for s, n in zip(seeds, counts, strict=True)
+        ],
+        "heldBy": [spec.held_by(rank) for rank in range(3)],
+        "seed0": seed0,
+        "seed1": seed1,
+        "seeds": seeds,
+        "words": spec.ring_bytes(xs),
+    }
+
+
+def packages() -> Vector:
+    """Packages of both schemes, and malformed ones for member 1 of the scheme `shares`."""
+    count, salts = 3, words("package salt", 3)
+    seed0, seed1 = words("package seed", 2)
+    components = spec.split(made_up_words("packaged", count), seed0, seed1)
+    hashes = [
+        spec.share_hash(k, salts[k], spec.ring_bytes(component))
+        for k, component in enumerate(components)
+    ]
+    commitment = spec.shares_commitment(spec.TAG_GRADIENT, *hashes)
+    parts = [
+        (spec.SEED, salts[0], seed0),
+        (spec.SEED, salts[1], seed1),
+        (spec.WORDS, salts[2], spec.ring_bytes(components[2])),
+    ]
+    encoded = {
+        scheme: [
+            spec.encode_package(scheme, rank, count, hashes, [parts[k] for k in spec.held_by(rank)])
+            for rank in range(3)
+        ]
+        for scheme in spec.SCHEMES
+    }
+    for scheme, by_rank in encoded.items():
+        for rank, package in enumerate(by_rank):
+            decoded = spec.decode_package(package, scheme, rank, count)
+            assert spec.package_opens(rank, count, *decoded, spec.TAG_GRADIENT, commitment)
+    good = encoded["shares"][1]
+    malformed = {
+        "empty": b"",
+        "magic": b"opfs" + good[4:],
+        "version": good[:4] + b"\x02" + good[5:],
+        "other scheme": encoded["mpc"][1],
+        "unknown scheme": good[:5] + b"\x03" + good[6:],
+        "other member": encoded["shares"][2],
+        "no such member": good[:6] + b"\x03" + good[7:],
+        "count": good[:7] + spec.uint(4, 64) + good[15:],
+        "count beyond all memory": good[:7] + spec.uint(2**64 - 1, 64) + good[15:],
+        "ends in the header": good[:14],
+        "ends in a leaf hash": good[:110],
+        "ends before the first component": good[:111],
+        "kind": good[:111] + b"\x02" + good[112:],
+        "words in place of a seed": good[:111] + b"\x01" + good[112:],
+        "ends in the salt": good[:130],
+        "ends before the second component": good[:176],
+        "seed in place of words": good[:176] + b"\x00" + good[177:],
+        "one byte short": good[:-1],
+        "one byte long": good + b"\x00",
+        "twice": good + good,
+    }
+    for why, package in malformed.items():
+        assert is_refused(spec.decode_package, package, "shares", 1, count), why
+    wrong = {
+        "leaf hash that is not held": flipped(good, 15),
+        "leaf hash that is held": flipped(good, 47),
+        "salt of a seed": flipped(good, 112),
+        "seed": flipped(good, 144),
+        "salt of words": flipped(good, 177),
+        "words": flipped(good, len(good) - 1),
+    }
+    for why, package in wrong.items():
+        decoded = spec.decode_package(package, "shares", 1, count)
+        assert not spec.package_opens(1, count, *decoded, spec.TAG_GRADIENT, commitment), why
+    return {
+        "commitment": commitment,
+        "count": count,
+        "hashes": hashes,
+        "malformed": list(malformed.values()),
+        "malformedWhy": list(malformed),
+        "mpc": encoded["mpc"],
+        "salts": salts,
+        "seed0": seed0,
+        "seed1": seed1,
+        "shares": encoded["shares"],
+        "words": spec.ring_bytes(spec.reconstruct(components)),
+        "wrong": list(wrong.values()),
+        "wrongIsCommitment": [why.startswith("leaf hash") for why in wrong],
+        "wrongWhy": list(wrong),
+    }
+
+
+def flipped(data: bytes, at: int) -> bytes:
+    return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+
+
+def gradient_tree() -> Vector:
+    counts = [1, 16, 17, 64, 65, 1000]
+    cases = [made_up_words(f"tree of {count}", count) for count in counts]
+    salts = words("tree salt", len(counts))
+    rows = list(zip(salts, cases, strict=True))
+    return {
+        "counts": counts,
+        "gradientCommitments": [spec.tree_commitment(spec.TAG_GRADIENT, *row) for row in rows],
+        "inputCommitments": [spec.tree_commitment(spec.TAG_INPUT, *row) for row in rows],
+        "salted": [spec.ring_bytes(spec.salted_words(xs, salt)) for salt, xs in rows],
+        "salts": salts,
+        "tops": [spec.tree_top(xs) for xs in cases],
+        "words": [spec.ring_bytes(xs) for xs in cases],
+    }
+
+
+def text(document: Vector) -> str:
+    return str(spec.canonical_json(document), "utf-8")
+
+
+POLICY: Vector = {
+    "audit_rate": str(spec.audit_rate(0.05)),
+    "commitment_scheme": "shares",
+    "data": {
+        "batch_size": 1,
+        "classes": 10,
+        "input_shape": [28, 28, 1],
+        "label_shape": [],
+        "mean": [0.1307],
+        "std": [0.3081],
+    },
+    "format": "opfl.policy.v1",
+    "fraction_bits": 22,
+    "loss_scale": 64,
+    "model": {"name": "lenet", "parameters": {"filters": 6, "hidden": 120}},
+    "optimizer": {"learning_rate": 0.01, "momentum": 0.9, "name": "sgd", "weight_decay": 0.0},
+    "quantile_grid": [20, *range(50, 901, 50), 950, 980],
+    "seeds": {"data": 1, "model": 0},
+    "spu": {
+        "compiler_options": {"enable_pretty_print": False},
+        "exp_mode": "EXP_PADE",
+        "field": "FM64",
+        "protocol": "ABY3",
+        "runtime_options": {},
+        "version": "0.9.5",
+    },
+}
+
+
+def policy() -> Vector:
+    adamw: Vector = {
+        "beta1": 0.9,
+        "beta2": 0.999,
+        "epsilon": 1e-8,
+        "learning_rate": 5e-5,
+        "name": "adamw",
+        "weight_decay": 0.01,
+    }
+    options: Vector = {"cut": 1e22, "long": True, "name": 'käse " \\ \n \u2028 𝄞', "tiny": 5e-324}
+    cases = [
+        POLICY,
+        POLICY | {"audit_rate": str(spec.ALWAYS), "commitment_scheme": "mpc"},
+        POLICY | {"model": {"name": "bert", "parameters": options}, "optimizer": adamw},
+    ]
+    canonical = text(POLICY)
+    rate = POLICY["audit_rate"]
+    malformed = {
+        "empty": "",
+        "not an object": "[]",
+        "a space": canonical.replace(":", ": ", 1),
+        "a line at the end": canonical + "\n",
+        "keys out of order": '{"loss_scale":64,' + canonical.replace('"loss_scale":64,', "")[1:],
+        "unknown field": text(POLICY | {"zero": 0}),
+        "missing field": text({k: POLICY[k] for k in POLICY if k != "data"}),
+        "key twice": canonical.replace('"seeds"', '"loss_scale":64,"seeds"'),
+        "escaped letter": canonical.replace("lenet", "\\u006cenet"),
+        "float for an integer": canonical.replace('"loss_scale":64', '"loss_scale":64.0'),
+        "integer for a float": canonical.replace('"weight_decay":0.0', '"weight_decay":0'),
+        "digits too many": canonical.replace("0.01", "0.010"),
+        "nan": canonical.replace('"weight_decay":0.0', '"weight_decay":NaN'),
+        "number for a string": canonical.replace('"0.9.5"', "0.9"),
+        "string for a number": canonical.replace('"loss_scale":64', '"loss_scale":"64"'),
+        "audit rate as a number": canonical.replace(f'"{rate}"', rate),
+        "audit rate above always": text(POLICY | {"audit_rate": str(spec.ALWAYS + 1)}),
+        "scale that is no power of two": text(POLICY | {"loss_scale": 63}),
+        "grid that does not increase": text(POLICY | {"quantile_grid": [50, 50]}),
+    }
+    assert len(set(malformed.values()) - {canonical}) == len(malformed)
+    return {
+        "hashes": [spec.document_hash(case) for case in cases],
+        "malformed": list(malformed.values()),
+        "malformedWhy": list(malformed),
+        "texts": [text(case) for case in cases],
+    }
+
+
+def paper_boundary(coordinates: int, **fields: Any) -> Vector:
+    grid = fields["grid"]
+    return {
+        "absolute": [2**53 - 1] * len(grid),
+        "coordinates": coordinates,
+        "epsilon": 0,
+        "format": "opfl.boundary.v1",
+        "infinity": 2**53 - 1,
+        "policy_hash": "0x" + spec.document_hash(POLICY).hex(),
+        "relative": [0] * len(grid),
+        "rule": "paper",
+        "spu_version": "0.9.5",
+        **fields,
+    }
+
+
+def boundary() -> Vector:
+    f, scale, infinity = 22, 64, 1e-3
+    absolute = [0.0, 1e-9, 2.0**-28, 1e-6, 5.960464477539063e-08]
+    relative = [0.0, 1e-12, 1e-4, 0.1, 2 / 3, 1.0, 1.9999, 2.0, 5.0]
+    guard = spec.quanta_above(infinity, f, scale)
+    full = paper_boundary(
+        61706,
+        absolute=[spec.quanta_above(1e-8 * (1 + i), f, scale) for i in range(21)],
+        epsilon=spec.quanta_above(1e-6, f, scale),
+        grid=POLICY["quantile_grid"],
+        infinity=guard,
+        relative=[spec.relative_factor(1e-4 * (1 + i), guard) for i in range(21)],
+    )
+    cases = [full, paper_boundary(1, grid=[1000], infinity=0, absolute=[0], relative=[15 << 49])]
+    for case in cases:
+        spec.check_boundary(case)
+    malformed = {
+        "grid that does not increase": full | {"grid": [*full["grid"][:-1], 950]},
+        "quantile of zero": full | {"grid": [0, *full["grid"][1:]]},
+        "quantile above one": full | {"grid": [*full["grid"][:-1], 1001]},
+        "no quantiles": full | {"absolute": [], "grid": [], "relative": []},
+        "absolute bounds too few": full | {"absolute": full["absolute"][1:]},
+        "relative bounds too many": full | {"relative": [*full["relative"], 1]},
+        "negative bound": full | {"absolute": [-1, *full["absolute"][1:]]},
+        "five significant bits": full | {"relative": [17, *full["relative"][1:]]},
+        "factor times guard": full | {"relative": [1 << 45, *full["relative"][1:]]},
+        "beyond 53 bits": full | {"infinity": 2**53, "relative": [0] * 21},
+        "no coordinates": full | {"coordinates": 0},
+        "rule": full | {"rule": "guess"},
+    }
+    for why, case in malformed.items():
+        assert is_refused(spec.check_boundary, case), why
+    return {
+        "absolute": [repr(bound) for bound in absolute],
+        "absoluteQuanta": [str(spec.quanta_above(bound, f, scale)) for bound in absolute],
+        "fractionBits": f,
+        "hashes": [spec.document_hash(case) for case in cases],
+        "infinity": str(guard),
+        "malformed": [text(case) for case in malformed.values()],
+        "malformedWhy": list(malformed),
+        "needCounts": [1, 10, 10, 999, 1000, 1001, 61706, 61706],
+        "needGrid": [1, 20, 1000, 1, 1, 1, 980, 20],
+        "needs": [1, 1, 10, 1, 1, 2, 60472, 1235],
+        "relative": [repr(bound) for bound in relative],
+        "relativeFactors": [str(spec.relative_factor(bound, guard)) for bound in relative],
+        "scale": scale,
+        "texts": [text(case) for case in cases],
+    }
+
+
+def profile_case(why: str, limits: Vector, g: list[int], m: list[int]) -> Vector:
+    absolute, relative, beyond = spec.profile(limits, g, m)
+    return {
+        "absoluteCounts": absolute,
+        "beyond": beyond,
+        "boundary": text(limits),
+        "gradient": spec.ring_bytes(g),
+        "inside": spec.is_inside(limits, g, m),
+        "relativeCounts": relative,
+        "replay": spec.ring_bytes(m),
+        "why": why,
+    }
+
+
+def profile() -> Vector:
+    """Every threshold at its tie, and one quantum and one coordinate to either side."""
+    cases = []
+    spread = [0, 1, 2, 3, 4, -5, 6, 7, 8, -9]  # distances of ten coordinates from a replay of 1000
+    replay = [1000] * 10
+    gradient = [1000 + d for d in spread]
+    for p, tie in [(100, 0), (200, 1), (500, 4), (501, 5), (980, 9)]:
+        for bound in [tie - 1, tie, tie + 1]:
+            if bound >= 0:
+                limits = paper_boundary(10, grid=[p], absolute=[bound])
+                cases.append(profile_case(f"absolute p={p} at {bound}", limits, gradient, replay))
+    for guard in [8, 9, 10]:
+        limits = paper_boundary(10, grid=[1000], infinity=guard)
+        cases.append(profile_case(f"guard at {guard}", limits, gradient, replay))
+    for factor in [0, 8, 9, 10]:  # 9 * 2 = |10 + 8| at the first coordinate
+        for off in [-1, 0, 1]:
+            limits = paper_boundary(2, grid=[1000], relative=[factor])
+            g, m = [10, 100], [8 + off, 100]
+            cases.append(profile_case(f"relative {factor}, replay {8 + off}", limits, g, m))
+    for epsilon in [4, 5, 6]:  # 5 * 2 = |1 - 1| + 2 * 5
+        limits = paper_boundary(1, grid=[1000], relative=[5], epsilon=epsilon)
+        cases.append(profile_case(f"epsilon {epsilon}", limits, [1], [-1]))
+    low, high = -(2**63), 2**63 - 1
+    for g, m in [(low, 0), (0, low), (high, low), (low, high), (low, low), (low, 1), (high, -1)]:
+        for factor in [0, 1, 15]:
+            limits = paper_boundary(1, grid=[1000], infinity=3, relative=[factor], epsilon=7)
+            cases.append(profile_case(f"wraps: {g}, {m}, factor {factor}", limits, [g], [m]))
+    both = paper_boundary(
+        10,
+        grid=[200, 500, 980],
+        absolute=[1, 4, 9],
+        relative=[1536, 480, 208],
+        epsilon=2,
+        infinity=9,
+    )
+    cases.append(profile_case("all thresholds at once", both, gradient, replay))
+    cases.append(profile_case("equal", both, replay, replay))
+    assert {case["inside"] for case in cases} == {True, False}
+    values = [5, 3, 3, 9, -2, 0, 7]
+    grid = [1, 142, 143, 285, 286, 500, 857, 858, 1000]
+    return {
+        "cases": cases,
+        "quantileGrid": grid,
+        "quantileValues": values,
+        "quantiles": [spec.quantile(values, p) for p in grid],
+    }
 
 
 def batch() -> Vector:
@@ -282,7 +676,7 @@ def verdict() -> Vector:
         "fault of a client that passed": (spec.encode_passes({9}), spec.encode_faults({9: 4})),
     }
     for why, (passes, faults) in malformed.items():
-        assert is_refused(passes, faults), why
+        assert is_refused(spec.decode_verdict, passes, faults), why
     zero_padded = (spec.encode_passes({1}) + bytes(3), b"")
     assert spec.decode_verdict(*zero_padded) == ({1}, {})
     return {
@@ -294,14 +688,6 @@ def verdict() -> Vector:
         "zeroPaddedHash": spec.verdict_hash(*zero_padded),
         "zeroPaddedPasses": zero_padded[0],
     }
-
-
-def is_refused(passes: bytes, faults: bytes) -> bool:
-    try:
-        spec.decode_verdict(passes, faults)
-    except AssertionError:
-        return True
-    return False
 
 
 def statements() -> Vector:
@@ -373,8 +759,16 @@ MAKERS: dict[str, Callable[[], Vector]] = {
     "accumulator": accumulator,
     "batch": batch,
     "beacon": beacon,
+    "boundary": boundary,
     "dataset": dataset,
+    "fixed_point": fixed_point,
+    "gradient_tree": gradient_tree,
+    "inputs": inputs,
     "merkle": merkle,
+    "packages": packages,
+    "policy": policy,
+    "profile": profile,
+    "ring_shares": ring_shares,
     "sampling": sampling,
     "shares": shares,
     "slashing": slashing,

@@ -1,16 +1,14 @@
-"""Commitments to training inputs and to the whole data set of a client."""
+"""Commitment to the whole data set of a client.
+
+An input is committed to as a gradient is, under its own tag and by the scheme of the policy: see
+``gradient`` (scheme ``shares``) and ``gradient_tree`` (scheme ``mpc``) with ``Subject.INPUT``.
+"""
 
 from collections.abc import Iterable
 
 from opfl_chain.protocol.abi import abi_encode, uint, word
-from opfl_chain.protocol.hashing import TAG_INPUT, double_keccak256, keccak256
+from opfl_chain.protocol.hashing import double_keccak256
 from opfl_chain.protocol.merkle import MerkleTree
-from opfl_chain.protocol.widths import bytes32
-
-
-def input_commitment(salt: bytes, encoded_input: bytes) -> bytes:
-    """Commit to one input. The 32-byte ``salt`` is random, secret and used once."""
-    return keccak256(TAG_INPUT, bytes32("salt", salt), encoded_input)
 
 
 def dataset_leaf(t: int, commitment: bytes) -> bytes:

@@ -27,3 +27,27 @@ class SlashError(ProtocolError):
 
 class EconomicsError(ProtocolError):
     """Parameters under which no deposit deters, or that make no sense."""
+
+
+class EncodingError(ProtocolError):
+    """A number, array or label that has no ring words."""
+
+
+class ShareError(ProtocolError):
+    """Secret shares that are malformed, or not the ones that were expected."""
+
+
+class ComponentMismatch(ShareError):
+    """A component that is not the one its leaf hash was made of."""
+
+
+class CommitmentMismatch(ShareError):
+    """Leaf hashes that are not the ones the commitment was made of."""
+
+
+class DocumentError(ProtocolError):
+    """A policy or boundary that is not well formed, or not in its one canonical form."""
+
+
+class ProfileError(ProtocolError):
+    """Gradients that cannot be compared with each other or with a boundary."""

@@ -1,18 +1,38 @@
-"""Gradient commitments of the scheme ``shares``.
+"""Commitments of the scheme ``shares``, to gradients and to inputs alike.
 
-The gradient's ring words are split as x = x0 + x1 + x2 modulo 2^64 and each component is committed
-to on its own, so that a member checks what it received without seeing the rest.
+The ring words are split as x = x0 + x1 + x2 modulo 2^64 and each component is committed to on its
+own, so that a member checks what it received without seeing the rest.
 """
 
 from collections.abc import Sequence
+from enum import Enum
 from typing import Final
 
 from opfl_chain.protocol.errors import ProtocolError
-from opfl_chain.protocol.hashing import TAG_GRADIENT, TAG_SHARE, keccak256
+from opfl_chain.protocol.hashing import TAG_GRADIENT, TAG_INPUT, TAG_SHARE, keccak256
+from opfl_chain.protocol.ring import RING_WORD_BYTES
 from opfl_chain.protocol.widths import bytes32, unsigned_bytes
 
 COMPONENTS: Final = 3
-RING_WORD_BYTES: Final = 8
+
+
+class Scheme(Enum):
+    """How a job commits to gradients and inputs. The policy names it."""
+
+    SHARES = "shares"
+    MPC = "mpc"
+
+
+class Subject(Enum):
+    """What a commitment is to, so that none passes for the other."""
+
+    GRADIENT = TAG_GRADIENT
+    INPUT = TAG_INPUT
+
+    @property
+    def tag(self) -> bytes:
+        """The domain tag."""
+        return self.value
 
 
 def share_hash(component_index: int, salt: bytes, component: bytes) -> bytes:
@@ -28,16 +48,18 @@ def share_hash(component_index: int, salt: bytes, component: bytes) -> bytes:
     return keccak256(TAG_SHARE, index, bytes32("salt", salt), component)
 
 
-def gradient_commitment(share_hashes: Sequence[bytes]) -> bytes:
-    """Commit to a gradient by the hashes of its three components."""
+def shares_commitment(subject: Subject, share_hashes: Sequence[bytes]) -> bytes:
+    """Commit to a gradient or an input by the hashes of its three components."""
     if len(share_hashes) != COMPONENTS:
-        raise ProtocolError(f"a gradient has {COMPONENTS} share hashes, got {len(share_hashes)}")
+        raise ProtocolError(f"a commitment has {COMPONENTS} share hashes, got {len(share_hashes)}")
     hashes = [bytes32(f"share hash {k}", value) for k, value in enumerate(share_hashes)]
-    return keccak256(TAG_GRADIENT, *hashes)
+    return keccak256(subject.tag, *hashes)
 
 
-def commit_to_components(components: Sequence[bytes], salts: Sequence[bytes]) -> bytes:
-    """Commit to a gradient by its three components and their salts."""
+def commit_to_components(
+    subject: Subject, components: Sequence[bytes], salts: Sequence[bytes]
+) -> bytes:
+    """Commit to a gradient or an input by its three components and their salts."""
     if len(components) != len(salts):
         raise ProtocolError(f"got {len(components)} components and {len(salts)} salts")
     if len({len(component) for component in components}) > 1:
@@ -47,4 +69,4 @@ def commit_to_components(components: Sequence[bytes], salts: Sequence[bytes]) ->
         share_hash(k, salt, component)
         for k, (component, salt) in enumerate(zip(components, salts, strict=True))
     ]
-    return gradient_commitment(hashes)
+    return shares_commitment(subject, hashes)

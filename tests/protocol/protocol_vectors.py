@@ -4,7 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
 ROOT = Path(__file__).resolve().parents[2]
 ADDRESSES = {"beacon", "clients", "jobs", "members", "verifyingContract"}
@@ -35,3 +37,4 @@ words = st.binary(min_size=32, max_size=32)
 addresses = st.binary(min_size=20, max_size=20).map(lambda raw: "0x" + raw.hex())
 jobs = st.integers(1, 2**64 - 1)
 rounds = st.integers(0, 2**32 - 1)
+ring_arrays = hnp.arrays(np.int64, st.integers(1, 150), elements=st.integers(-(2**63), 2**63 - 1))

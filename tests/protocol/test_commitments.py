@@ -18,9 +18,14 @@ from opfl_chain.protocol.beacon import (
     proof_of_possession_message,
     seed_of_signature,
 )
-from opfl_chain.protocol.dataset import dataset_leaf, dataset_tree, input_commitment
+from opfl_chain.protocol.dataset import dataset_leaf, dataset_tree
 from opfl_chain.protocol.errors import ProtocolError, WidthError
-from opfl_chain.protocol.gradient import commit_to_components, gradient_commitment, share_hash
+from opfl_chain.protocol.gradient import (
+    Subject,
+    commit_to_components,
+    share_hash,
+    shares_commitment,
+)
 from opfl_chain.protocol.identifiers import job_and_number, round_id_of
 from opfl_chain.protocol.merkle import verify_proof
 
@@ -86,12 +91,6 @@ def test_input_cannot_be_moved_to_another_round(input_commitments, data):
     assert not verify_proof(proof, tree.root, dataset_leaf(t + 1, input_commitments[t]))
 
 
-@given(words, st.binary(), words, st.binary())
-def test_input_commitment_binds_salt_and_input(salt, data, other_salt, other_data):
-    assume((salt, data) != (other_salt, other_data))
-    assert input_commitment(salt, data) != input_commitment(other_salt, other_data)
-
-
 ring_words = (
     st.integers(1, 5).map(lambda n: 8 * n).flatmap(lambda n: st.binary(min_size=n, max_size=n))
 )
@@ -103,9 +102,16 @@ def test_components_of_different_index_differ(salt, component):
 
 
 @given(words, words, words)
-def test_gradient_commitment_depends_on_the_order_of_shares(h0, h1, h2):
+def test_commitment_depends_on_the_order_of_shares(h0, h1, h2):
     assume(h0 != h1)
-    assert gradient_commitment([h0, h1, h2]) != gradient_commitment([h1, h0, h2])
+    for subject in Subject:
+        assert shares_commitment(subject, [h0, h1, h2]) != shares_commitment(subject, [h1, h0, h2])
+
+
+@given(words, words, words)
+def test_input_commitment_is_not_a_gradient_commitment(h0, h1, h2):
+    hashes = [h0, h1, h2]
+    assert shares_commitment(Subject.INPUT, hashes) != shares_commitment(Subject.GRADIENT, hashes)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +128,7 @@ def test_gradient_commitment_depends_on_the_order_of_shares(h0, h1, h2):
 )
 def test_malformed_components_are_refused(components, salts, message):
     with pytest.raises(ProtocolError, match=message):
-        commit_to_components(components, salts)
+        commit_to_components(Subject.GRADIENT, components, salts)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +137,8 @@ def test_malformed_components_are_refused(components, salts, message):
         (lambda: dataset_leaf(-1, bytes(32)), "t is -1"),
         (lambda: dataset_leaf(2**256, bytes(32)), r"in \[0, 2\^256\)"),
         (lambda: dataset_leaf(0, bytes(33)), "commitment has 33 bytes"),
-        (lambda: input_commitment(b"", b""), "salt has 0 bytes"),
+        (lambda: share_hash(0, b"", bytes(8)), "salt has 0 bytes"),
+        (lambda: shares_commitment(Subject.INPUT, [b""] * 3), "share hash 0 has 0 bytes"),
         (lambda: batch_leaf(2**64, 0, ADDRESS, bytes(32)), "job is 18446744073709551616"),
         (lambda: batch_leaf(1, 2**32, ADDRESS, bytes(32)), "round is 4294967296"),
         (lambda: batch_leaf(True, 0, ADDRESS, bytes(32)), "job is True"),

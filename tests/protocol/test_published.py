@@ -9,6 +9,7 @@ from py_ecc.bls.hash_to_curve import hash_to_G1
 from py_ecc.optimized_bls12_381 import normalize
 
 from opfl_chain.protocol.hashing import keccak256
+from opfl_chain.protocol.ring_shares import expand, key_stream
 
 
 def eip2537(point: G1Point | G2Point) -> bytes:
@@ -26,6 +27,17 @@ def test_keccak256():
     for message, digest in columns(vector, "messages", "digests"):
         assert keccak256(message) == digest
     assert [len(message) for message in vector["messages"]] == [0, 1, 2, 31, 33, 135, 136, 137, 3]
+
+
+def test_aes256_counter_mode():
+    vector = vectors.load("published")["aes256Ctr"]
+    for key, counter, plaintext, ciphertext in columns(
+        vector, "keys", "counters", "plaintexts", "ciphertexts"
+    ):
+        stream = key_stream(key, len(plaintext), int.from_bytes(counter, "big"))
+        assert bytes(a ^ b for a, b in zip(plaintext, stream, strict=True)) == ciphertext
+    from_zero = vector["ciphertexts"][1]  # counter and plaintext are zero
+    assert expand(vector["keys"][1], len(from_zero) // 8).tobytes() == from_zero
 
 
 def test_rfc9380_hash_to_g1():

@@ -2,7 +2,9 @@
 
 import subprocess
 import sys
+from fractions import Fraction
 
+import numpy as np
 import protocol_vectors as vectors
 import pytest
 from protocol_vectors import columns
@@ -23,10 +25,44 @@ from opfl_chain.protocol.beacon import (
     proof_of_possession_message,
     seed_of_signature,
 )
-from opfl_chain.protocol.dataset import dataset_leaf, dataset_tree, input_commitment
-from opfl_chain.protocol.errors import VerdictError
-from opfl_chain.protocol.gradient import commit_to_components, gradient_commitment, share_hash
+from opfl_chain.protocol.boundary import (
+    PaperBoundary,
+    boundary_from_json,
+    need,
+    quanta_above,
+    relative_factor,
+)
+from opfl_chain.protocol.dataset import dataset_leaf, dataset_tree
+from opfl_chain.protocol.errors import (
+    CommitmentMismatch,
+    ComponentMismatch,
+    DocumentError,
+    EncodingError,
+    ShareError,
+    VerdictError,
+)
+from opfl_chain.protocol.fixed_point import FixedPoint
+from opfl_chain.protocol.gradient import (
+    Scheme,
+    Subject,
+    commit_to_components,
+    share_hash,
+    shares_commitment,
+)
+from opfl_chain.protocol.gradient_tree import salted_words, tree_commitment, tree_top
+from opfl_chain.protocol.inputs import InputFormat
 from opfl_chain.protocol.merkle import MerkleTree, verify_proof
+from opfl_chain.protocol.policy import Policy
+from opfl_chain.protocol.profile import check_replay, quantiles
+from opfl_chain.protocol.ring import words_of_bytes
+from opfl_chain.protocol.ring_shares import (
+    SharedVector,
+    SharePackage,
+    expand,
+    held_indices,
+    verify_components,
+    verify_package,
+)
 from opfl_chain.protocol.sampling import audit_rate_of, audit_ticket, is_audited
 from opfl_chain.protocol.slashing import split_slash
 from opfl_chain.protocol.statements import (
@@ -68,8 +104,6 @@ def test_merkle():
 
 def test_dataset():
     vector = vectors.load("dataset")
-    for salt, data, commitment in columns(vector, "salts", "inputs", "commitments"):
-        assert input_commitment(salt, data) == commitment
     assert_is_tree(dataset_tree(vector["commitments"]), vector)
     assert dataset_leaf(int(vector["farRound"]), vector["commitments"][0]) == vector["farLeaf"]
 
@@ -79,11 +113,156 @@ def test_shares():
     components = columns(vector, "components0", "components1", "components2")
     salts = columns(vector, "salts0", "salts1", "salts2")
     hashes = columns(vector, "hashes0", "hashes1", "hashes2")
-    for i, commitment in enumerate(vector["commitments"]):
+    for i, row in enumerate(hashes):
         for k in range(3):
-            assert share_hash(k, salts[i][k], components[i][k]) == hashes[i][k]
-        assert gradient_commitment(hashes[i]) == commitment
-        assert commit_to_components(components[i], salts[i]) == commitment
+            assert share_hash(k, salts[i][k], components[i][k]) == row[k]
+        for subject in Subject:
+            commitment = vector[f"{subject.name.lower()}Commitments"][i]
+            assert shares_commitment(subject, row) == commitment
+            assert commit_to_components(subject, components[i], salts[i]) == commitment
+
+
+def test_fixed_point():
+    vector = vectors.load("fixed_point")
+    for real, f, scale, word in columns(vector, "reals", "fractionBits", "scales", "words"):
+        array = np.array([float(real)])
+        fixed_point = FixedPoint(f, scale)
+        assert fixed_point.encode({"x": array}).tolist() == [int(word)]
+        assert (
+            abs(Fraction(float(real)) - Fraction(int(word), scale << f)) <= fixed_point.quantum / 2
+        )
+
+
+def test_reals_without_a_word_are_refused():
+    vector = vectors.load("fixed_point")
+    for real, f, scale in columns(vector, "refusedReals", "refusedFractionBits", "refusedScales"):
+        with pytest.raises(EncodingError, match=r"^x\[0\] is "):
+            FixedPoint(f, scale).encode({"x": np.array([float(real)])})
+
+
+def test_inputs():
+    for case in vectors.load("inputs")["cases"]:
+        batch, classes = case["batch"], case["classes"]
+        features = np.array([float(x) for x in case["features"]], np.float32).reshape(batch, -1)
+        layout = InputFormat(features.shape, (batch,), classes, case["fractionBits"])
+        assert layout.encode(features, np.array(case["labels"])).tobytes() == case["encoded"]
+        assert 8 * layout.words == len(case["encoded"])
+
+
+def test_ring_shares():
+    vector = vectors.load("ring_shares")
+    for seed, count, expanded in columns(vector, "seeds", "counts", "expanded"):
+        assert expand(seed, count).tobytes() == expanded
+    words = words_of_bytes("words", vector["words"])
+    shared = SharedVector.split(words, vector["seed0"], vector["seed1"])
+    assert [component.tobytes() for component in shared.components] == vector["components"]
+    assert np.array_equal(shared.reconstruct(), words)
+    assert [list(held_indices(rank)) for rank in range(3)] == vector["heldBy"]
+
+
+def test_packages():
+    vector = vectors.load("packages")
+    words = words_of_bytes("words", vector["words"])
+    shared = SharedVector.split(words, vector["seed0"], vector["seed1"])
+    assert list(shared.leaf_hashes(vector["salts"])) == vector["hashes"]
+    for scheme in Scheme:
+        packages = shared.packages(scheme, vector["salts"])
+        assert [package.encode() for package in packages] == vector[scheme.value]
+        for rank, package in enumerate(packages):
+            data = vector[scheme.value][rank]
+            assert SharePackage.decode(data, scheme, rank, vector["count"]) == package
+            verify_components(package)
+            if scheme is Scheme.SHARES:
+                verify_package(package, Subject.GRADIENT, vector["commitment"])
+
+
+def test_malformed_packages_are_refused():
+    vector = vectors.load("packages")
+    for data, why in columns(vector, "malformed", "malformedWhy"):
+        with pytest.raises(ShareError):
+            SharePackage.decode(data, Scheme.SHARES, 1, vector["count"])
+            pytest.fail(f"accepted: {why}")
+
+
+def test_packages_that_do_not_open_the_commitment_are_refused():
+    vector = vectors.load("packages")
+    for data, is_commitment, why in columns(vector, "wrong", "wrongIsCommitment", "wrongWhy"):
+        package = SharePackage.decode(data, Scheme.SHARES, 1, vector["count"])
+        with pytest.raises(CommitmentMismatch if is_commitment else ComponentMismatch):
+            verify_package(package, Subject.GRADIENT, vector["commitment"])
+            pytest.fail(f"accepted: {why}")
+
+
+def test_gradient_tree():
+    vector = vectors.load("gradient_tree")
+    assert vector["counts"] == [1, 16, 17, 64, 65, 1000]
+    for count, data, salt, salted, top, gradient, input_ in columns(
+        vector,
+        "counts",
+        "words",
+        "salts",
+        "salted",
+        "tops",
+        "gradientCommitments",
+        "inputCommitments",
+    ):
+        words = words_of_bytes("words", data)
+        assert words.size == count
+        assert tree_top(words) == top
+        assert tree_commitment(Subject.GRADIENT, salt, words) == gradient
+        assert tree_commitment(Subject.INPUT, salt, words) == input_
+        assert salted_words(words, salt).tobytes() == salted
+
+
+def test_policy():
+    vector = vectors.load("policy")
+    for text, digest in columns(vector, "texts", "hashes"):
+        policy = Policy.from_json(text.encode())
+        assert policy.canonical_json == text.encode()
+        assert policy.hash == digest
+
+
+def test_malformed_policies_are_refused():
+    for text, why in columns(vectors.load("policy"), "malformed", "malformedWhy"):
+        with pytest.raises(DocumentError):
+            Policy.from_json(text.encode())
+            pytest.fail(f"accepted: {why}")
+
+
+def test_boundary():
+    vector = vectors.load("boundary")
+    for text, digest in columns(vector, "texts", "hashes"):
+        boundary = boundary_from_json(text.encode())
+        assert boundary.canonical_json == text.encode()
+        assert boundary.hash == digest
+    quanta_per_unit = FixedPoint(vector["fractionBits"], vector["scale"]).words_per_unit
+    for bound, quanta in columns(vector, "absolute", "absoluteQuanta"):
+        assert quanta_above("absolute", float(bound), quanta_per_unit) == int(quanta)
+    for bound, factor in columns(vector, "relative", "relativeFactors"):
+        assert relative_factor(float(bound), int(vector["infinity"])) == int(factor)
+    for p, count, needed in columns(vector, "needGrid", "needCounts", "needs"):
+        assert need(p, count) == needed
+
+
+def test_malformed_boundaries_are_refused():
+    for text, why in columns(vectors.load("boundary"), "malformed", "malformedWhy"):
+        with pytest.raises(DocumentError):
+            boundary_from_json(text.encode())
+            pytest.fail(f"accepted: {why}")
+
+
+def test_profile():
+    vector = vectors.load("profile")
+    for case in vector["cases"]:
+        boundary = PaperBoundary.from_json(case["boundary"].encode())
+        gradient = words_of_bytes("gradient", case["gradient"])
+        report = check_replay(boundary, gradient, words_of_bytes("replay", case["replay"]))
+        assert [t.count for t in report.absolute] == case["absoluteCounts"], case["why"]
+        assert [t.count for t in report.relative] == case["relativeCounts"], case["why"]
+        assert report.beyond == case["beyond"], case["why"]
+        assert report.passed is case["inside"], case["why"]
+    values, grid = np.array(vector["quantileValues"]), vector["quantileGrid"]
+    assert quantiles(values, grid).tolist() == vector["quantiles"]
 
 
 def test_batch():

@@ -1,0 +1,69 @@
+"""The canonical encoding of the input of one training step."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from opfl_chain.protocol.errors import EncodingError
+from opfl_chain.protocol.fixed_point import FixedPoint, Shape
+from opfl_chain.protocol.ring import Words
+
+
+@dataclass(frozen=True)
+class InputFormat:
+    """What the input of a step looks like. Both shapes include the batch."""
+
+    feature_shape: Shape
+    label_shape: Shape
+    classes: int
+    fraction_bits: int
+
+    @property
+    def feature_words(self) -> int:
+        """How many words the features take; they come first."""
+        return math.prod(self.feature_shape)
+
+    @property
+    def target_words(self) -> int:
+        """How many words the one-hot targets take, after the features."""
+        return math.prod(self.label_shape) * self.classes
+
+    @property
+    def words(self) -> int:
+        """How many words an encoded input has."""
+        return self.feature_words + self.target_words
+
+    def encode(self, features: npt.NDArray[Any], labels: npt.NDArray[Any]) -> Words:
+        """Encode features in fixed point and labels as one-hot rows of 0 and 1."""
+        self._check_features(features)
+        self._check_labels(labels)
+        fixed_point = FixedPoint(self.fraction_bits)
+        one_hot = labels.ravel()[:, np.newaxis] == np.arange(self.classes)
+        targets = one_hot.ravel() * np.int64(fixed_point.words_per_unit)
+        return np.concatenate([fixed_point.encode_array("features", features), targets])
+
+    def _check_features(self, features: npt.NDArray[Any]) -> None:
+        if features.dtype != np.float32:
+            raise EncodingError(f"features have dtype {features.dtype}, they must be float32")
+        if features.shape != self.feature_shape:
+            raise EncodingError(
+                f"features have shape {features.shape}, the policy says {self.feature_shape}"
+            )
+
+    def _check_labels(self, labels: npt.NDArray[Any]) -> None:
+        if labels.dtype.kind not in "iu":
+            raise EncodingError(f"labels have dtype {labels.dtype}, they must be integers")
+        if labels.shape != self.label_shape:
+            raise EncodingError(
+                f"labels have shape {labels.shape}, the policy says {self.label_shape}"
+            )
+        wrong = np.argwhere((labels < 0) | (labels >= self.classes))
+        if wrong.size:
+            index = tuple(int(i) for i in wrong[0])
+            raise EncodingError(
+                f"labels[{', '.join(map(str, index))}] is {labels[index]},"
+                f" it must be in [0, {self.classes})"
+            )

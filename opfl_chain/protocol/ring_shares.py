@@ -1,0 +1,286 @@
+"""Replicated secret shares of ring words, and the package in which a member receives its own.
+
+x = x0 + x1 + x2 modulo 2^64, where x0 and x1 are expanded from seeds. Member r holds components r
+and r + 1 modulo 3, so that only x2 travels as words, to members 1 and 2.
+"""
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+from Crypto.Cipher import AES
+
+from opfl_chain.protocol.errors import CommitmentMismatch, ComponentMismatch, ShareError
+from opfl_chain.protocol.gradient import (
+    COMPONENTS,
+    Scheme,
+    Subject,
+    share_hash,
+    shares_commitment,
+)
+from opfl_chain.protocol.ring import RING_WORD_BYTES, UnsignedWords, Words, unsigned_words
+from opfl_chain.protocol.widths import bytes32
+
+SEED_BYTES: Final = 32
+SALT_BYTES: Final = 32
+HASH_BYTES: Final = 32
+PACKAGE_MAGIC: Final = b"OPFS"
+PACKAGE_VERSION: Final = 1
+SCHEME_CODES: Final = {Scheme.SHARES: 1, Scheme.MPC: 2}
+
+_HEADER: Final = struct.Struct(">4sBBBQ")
+"""Magic, version, scheme, rank, count."""
+
+
+def key_stream(key: bytes, size: int, first_block: int = 0) -> bytes:
+    """Return ``size`` bytes of AES-256 in counter mode, from counter block ``first_block``."""
+    cipher = AES.new(bytes32("key", key), AES.MODE_CTR, nonce=b"", initial_value=first_block)
+    return cipher.encrypt(bytes(size))
+
+
+def expand(seed: bytes, count: int) -> UnsignedWords:
+    """Expand a seed into ``count`` words. A seed is random, secret and used once."""
+    if count < 1:
+        raise ShareError(f"a seed expands into one or more words, not {count}")
+    return np.frombuffer(key_stream(bytes32("seed", seed), RING_WORD_BYTES * count), dtype="<u8")
+
+
+def held_indices(rank: int) -> tuple[int, int]:
+    """Return which components member ``rank`` holds, in the order in which it receives them."""
+    if not 0 <= rank < COMPONENTS:
+        raise ShareError(f"rank is {rank}, members have ranks 0, 1 and 2")
+    return rank, (rank + 1) % COMPONENTS
+
+
+class ComponentKind(IntEnum):
+    """In which form a component is sent."""
+
+    SEED = 0
+    WORDS = 1
+
+
+@dataclass(frozen=True)
+class Component:
+    """One component as it is sent: the seed of its words, or the words themselves."""
+
+    index: int
+    kind: ComponentKind
+    salt: bytes = field(repr=False)
+    payload: bytes = field(repr=False)
+
+    def words(self, count: int) -> UnsignedWords:
+        """Return the ``count`` words of the component."""
+        if self.kind is ComponentKind.SEED:
+            return expand(self.payload, count)
+        return np.frombuffer(self.payload, dtype="<u8")
+
+
+@dataclass(frozen=True)
+class SharePackage:
+    """What a client sends to one member. Make one with :meth:`SharedVector.packages`.
+
+    The hash of the component that the member does not hold lets it recompute the commitment.
+    """
+
+    scheme: Scheme
+    rank: int
+    count: int
+    leaf_hashes: tuple[bytes, bytes, bytes]
+    held: tuple[Component, Component]
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.count < 1 << 64:
+            raise ShareError(f"count is {self.count}, it must be in [1, 2^64)")
+        if len(self.leaf_hashes) != COMPONENTS:
+            raise ShareError(f"there are {COMPONENTS} leaf hashes, got {len(self.leaf_hashes)}")
+        for k, leaf in enumerate(self.leaf_hashes):
+            _check_size(f"leaf hash {k}", leaf, HASH_BYTES)
+        if tuple(component.index for component in self.held) != held_indices(self.rank):
+            indices = " and ".join(str(component.index) for component in self.held)
+            expected = " and ".join(map(str, held_indices(self.rank)))
+            raise ShareError(f"member {self.rank} holds components {expected}, not {indices}")
+        for component in self.held:
+            _check_size(f"salt of component {component.index}", component.salt, SALT_BYTES)
+            size = _payload_size(component.kind, self.count)
+            _check_size(f"payload of component {component.index}", component.payload, size)
+
+    def encode(self) -> bytes:
+        """Return the bytes that travel."""
+        header = _HEADER.pack(
+            PACKAGE_MAGIC, PACKAGE_VERSION, SCHEME_CODES[self.scheme], self.rank, self.count
+        )
+        components = [bytes([part.kind]) + part.salt + part.payload for part in self.held]
+        return b"".join([header, *self.leaf_hashes, *components])
+
+    @classmethod
+    def decode(cls, data: bytes, scheme: Scheme, rank: int, count: int) -> "SharePackage":
+        """Read a package of ``scheme`` with ``count`` words, sent to member ``rank``.
+
+        All three are known before it arrives, so a package that says otherwise is refused before
+        anything of the size it claims is made.
+        """
+        reader = _Reader(data)
+        header = reader.take(_HEADER.size, "the header")
+        magic, version, scheme_code, package_rank, package_count = _HEADER.unpack(header)
+        if magic != PACKAGE_MAGIC:
+            raise ShareError(f"not a share package: it starts with {magic!r}")
+        if version != PACKAGE_VERSION:
+            raise ShareError(f"package is of version {version}, known is {PACKAGE_VERSION}")
+        if scheme_code not in SCHEME_CODES.values():
+            raise ShareError(f"package is of unknown scheme {scheme_code}")
+        if scheme_code != SCHEME_CODES[scheme]:
+            raise ShareError(f"package is of scheme {scheme_code}, not {scheme.value}")
+        if package_rank != rank:
+            raise ShareError(f"package is for member {package_rank}, not for {rank}")
+        if package_count != count:
+            raise ShareError(f"package has {package_count:,} words, {count:,} are expected")
+        h0, h1, h2 = (reader.take(HASH_BYTES, f"leaf hash {k}") for k in range(COMPONENTS))
+        first, second = (_take_component(reader, k, count) for k in held_indices(rank))
+        reader.finish()
+        return cls(scheme, rank, count, (h0, h1, h2), (first, second))
+
+
+@dataclass(frozen=True, eq=False)
+class SharedVector:
+    """Ring words and their three components. Make one with :meth:`split`."""
+
+    components: tuple[UnsignedWords, UnsignedWords, UnsignedWords]
+    seeds: tuple[bytes, bytes] = field(repr=False)
+
+    @classmethod
+    def split(cls, words: npt.NDArray[Any], seed0: bytes, seed1: bytes) -> "SharedVector":
+        """Share ``words``. The seeds are random, different, secret and used once."""
+        if seed0 == seed1:
+            raise ShareError("the two seeds are equal, and x1 would be x0")
+        x = unsigned_words("words", words)
+        x0, x1 = expand(seed0, x.size), expand(seed1, x.size)
+        return cls((x0, x1, x - x0 - x1), (seed0, seed1))
+
+    @property
+    def count(self) -> int:
+        """How many words are shared."""
+        return self.components[0].size
+
+    def reconstruct(self) -> Words:
+        """Return the words."""
+        x0, x1, x2 = self.components
+        return (x0 + x1 + x2).view("<i8")
+
+    def held_by(self, rank: int) -> tuple[UnsignedWords, UnsignedWords]:
+        """Return the two components of member ``rank``."""
+        first, second = held_indices(rank)
+        return self.components[first], self.components[second]
+
+    def leaf_hashes(self, salts: Sequence[bytes]) -> tuple[bytes, bytes, bytes]:
+        """Commit to each component under its salt."""
+        if len(salts) != COMPONENTS:
+            raise ShareError(f"there are {COMPONENTS} salts, got {len(salts)}")
+        h0, h1, h2 = (
+            share_hash(k, salt, component.tobytes())
+            for k, (salt, component) in enumerate(zip(salts, self.components, strict=True))
+        )
+        return h0, h1, h2
+
+    def packages(
+        self, scheme: Scheme, salts: Sequence[bytes]
+    ) -> tuple[SharePackage, SharePackage, SharePackage]:
+        """Return what each member is sent, by rank."""
+        hashes = self.leaf_hashes(salts)
+        seed0, seed1 = self.seeds
+        parts = (
+            Component(0, ComponentKind.SEED, salts[0], seed0),
+            Component(1, ComponentKind.SEED, salts[1], seed1),
+            Component(2, ComponentKind.WORDS, salts[2], self.components[2].tobytes()),
+        )
+        p0, p1, p2 = (
+            SharePackage(scheme, rank, self.count, hashes, (parts[first], parts[second]))
+            for rank in range(COMPONENTS)
+            for first, second in [held_indices(rank)]
+        )
+        return p0, p1, p2
+
+
+def verify_package(
+    package: SharePackage, subject: Subject, commitment: bytes
+) -> tuple[UnsignedWords, UnsignedWords]:
+    """Return the components of a package that opens ``commitment`` in the scheme ``shares``."""
+    if package.scheme is not Scheme.SHARES:
+        raise ShareError(
+            f"package is of scheme {package.scheme.value}, whose commitment is checked inside MPC"
+        )
+    if shares_commitment(subject, package.leaf_hashes) != bytes32("commitment", commitment):
+        raise CommitmentMismatch(
+            f"leaf hashes do not match the {subject.name.lower()} commitment 0x{commitment.hex()}"
+        )
+    return verify_components(package)
+
+
+def verify_components(package: SharePackage) -> tuple[UnsignedWords, UnsignedWords]:
+    """Return the components of a package that match their leaf hashes, in either scheme.
+
+    In the scheme ``mpc`` members must compare the leaf hashes with each other: no commitment binds
+    them, and the two holders of a component could have been sent different copies.
+    """
+    first, second = (_verified_words(package, component) for component in package.held)
+    return first, second
+
+
+def _verified_words(package: SharePackage, component: Component) -> UnsignedWords:
+    words = component.words(package.count)
+    actual = share_hash(component.index, component.salt, words.tobytes())
+    expected = package.leaf_hashes[component.index]
+    if actual != expected:
+        raise ComponentMismatch(
+            f"component {component.index} does not match its leaf:"
+            f" it hashes to 0x{actual.hex()}, the leaf is 0x{expected.hex()}"
+        )
+    return words
+
+
+class _Reader:
+    """Takes exact pieces off the front of what arrived."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    def take(self, size: int, what: str) -> bytes:
+        left = len(self._data) - self._at
+        if size > left:
+            raise ShareError(
+                f"package of {len(self._data):,} bytes ends in {what}:"
+                f" {size:,} bytes are needed, {left:,} are left"
+            )
+        piece = bytes(self._data[self._at : self._at + size])
+        self._at += size
+        return piece
+
+    def finish(self) -> None:
+        if left := len(self._data) - self._at:
+            raise ShareError(f"package has {left:,} bytes after its end")
+
+
+def _take_component(reader: _Reader, index: int, count: int) -> Component:
+    (code,) = reader.take(1, f"the kind of component {index}")
+    try:
+        kind = ComponentKind(code)
+    except ValueError:
+        raise ShareError(
+            f"component {index} is of kind {code}; known are 0 (seed) and 1 (words)"
+        ) from None
+    salt = reader.take(SALT_BYTES, f"the salt of component {index}")
+    payload = reader.take(_payload_size(kind, count), f"the payload of component {index}")
+    return Component(index, kind, salt, payload)
+
+
+def _payload_size(kind: ComponentKind, count: int) -> int:
+    return SEED_BYTES if kind is ComponentKind.SEED else RING_WORD_BYTES * count
+
+
+def _check_size(name: str, value: bytes, size: int) -> None:
+    if len(value) != size:
+        raise ShareError(f"{name} has {len(value):,} bytes, it must have {size:,}")
