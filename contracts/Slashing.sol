@@ -209,13 +209,25 @@ contract Slashing is ISlashing {
             )
         );
         bytes32 root = JOBS.round(round).batchRoot;
-        if (root == 0 || !MerkleProof.verifyCalldata(proof.path, root, leaf)) {
+        bool included = root != 0 && MerkleProof.verifyCalldata(proof.path, root, leaf);
+        if (!included || _leftBefore(round, client)) {
             revert NotInBatch(round, client);
         }
         bytes32 digest =
             JOBS.statementDigest(Statements.gradientCommitment(round, client, proof.commitment));
         address signer = ECDSA.recoverCalldata(digest, proof.signature);
         if (signer != client) revert NotSignedByClient(signer, client);
+    }
+
+    /// @dev Whether the client asked for its deposit before the round opened. Such a client takes no
+    /// part, whatever it signed: the delay is counted for the rounds that were open when it asked.
+    function _leftBefore(RoundId round, address client) private view returns (bool) {
+        JobId job = round.job();
+        uint256 withdrawableAt = DEPOSITS.account(job, Role.Client, client).withdrawableAt;
+        if (withdrawableAt == 0) return false;
+        JobTerms memory terms = JOBS.terms(job);
+        uint256 openedAt = JOBS.schedule(round).commit - terms.phases.commit;
+        return withdrawableAt < openedAt + terms.unbondingDelay;
     }
 
     function _requireMemberFault(RoundId round, address member, MemberFault fault) private view {

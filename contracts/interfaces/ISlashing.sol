@@ -52,7 +52,8 @@ interface ISlashing {
     /// @notice Slashes are requested until the deadline.
     error RequestPhaseOver(uint32 deadline, uint256 currentBlock);
 
-    /// @notice The client did not commit directly, and the batch proof does not hold.
+    /// @notice The client did not commit directly, and the batch proof does not hold or the client
+    /// had asked for its deposit before the round opened.
     error NotInBatch(RoundId round, address client);
 
     /// @notice The commitment in the batch was not signed by the client.

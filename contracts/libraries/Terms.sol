@@ -8,6 +8,9 @@ import {ClientRecords} from "./ClientRecord.sol";
 library Terms {
     uint256 private constant BASIS_POINTS = 10_000;
 
+    /// @dev Deadlines are blocks in 32 bits: if one overflowed, the stakes behind it would be frozen.
+    uint256 private constant MAX_DELAY = 1 << 30;
+
     /// @notice A term that must not be zero is zero.
     error ZeroTerm(string term);
 
@@ -25,6 +28,9 @@ library Terms {
 
     /// @notice A stake could be withdrawn while an audit that could slash it is open.
     error UnbondingTooShort(uint256 given, uint256 lifetime);
+
+    /// @notice A delay is so long that a deadline could overflow.
+    error DelayTooLong(uint256 given, uint256 allowed);
 
     /// @notice Rounds could pass so fast that a slash outlives the record of its commitment.
     error RoundsTooShort(uint256 lifetime, uint256 allowed);
@@ -80,6 +86,9 @@ library Terms {
         uint256 lifetime = uint256(phases.commit) + phases.beacon + phases.deliver + phases.attest
             + phases.finalise + phases.request + phases.veto;
         if (unbondingDelay <= lifetime) revert UnbondingTooShort(unbondingDelay, lifetime);
+        // No round takes longer than the unbonding delay.
+        _requireDelay(unbondingDelay);
+        _requireDelay(phases.enrol);
         uint256 allowed = (ClientRecords.WINDOW - 1) * phases.commit;
         if (lifetime > allowed) revert RoundsTooShort(lifetime, allowed);
     }
@@ -95,6 +104,10 @@ library Terms {
         _requireAtMost(penalties.beaconWithheld, stake);
         _requireAtMost(penalties.verdictDissent, stake);
         _requireAtMost(penalties.verdictSilence, stake);
+    }
+
+    function _requireDelay(uint32 delay) private pure {
+        if (delay > MAX_DELAY) revert DelayTooLong(delay, MAX_DELAY);
     }
 
     function _requireAtMost(uint96 penalty, uint96 stake) private pure {

@@ -26,12 +26,14 @@ library Verdicts {
     }
 
     /// @notice The fault at `position`: who failed, and why.
+    /// @dev A list that ends within a fault has none.
     function faultAt(Verdict calldata verdict, uint256 position)
         internal
         pure
         returns (uint32 index, Reason reason)
     {
-        uint256 faults = verdict.faults.length / FAULT_BYTES;
+        uint256 size = verdict.faults.length;
+        uint256 faults = size % FAULT_BYTES == 0 ? size / FAULT_BYTES : 0;
         if (position >= faults) revert NoSuchFault(position, faults);
         bytes calldata fault = verdict.faults[position * FAULT_BYTES:(position + 1) * FAULT_BYTES];
         index = uint32(bytes4(fault[:4]));
