@@ -1,0 +1,157 @@
+"""Sums inside the boolean circuit: from ring shares to bits, small integers, and counting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from opfl_chain.mpc.boolean import BooleanCircuit, Shared, Words
+
+
+def to_boolean(circuit: BooleanCircuit, own: Words, following: Words) -> Shared:
+    """Turn ring shares x = x0 + x1 + x2 into shares of the bits of x, in eight rounds.
+
+    `own` and `following` are the components that this member holds. A carry-save adder makes two
+    summands of three, and a Kogge-Stone adder one of two.
+    """
+    rank, after = circuit.rank, (circuit.rank + 1) % 3
+    held = {rank: own, after: following}
+    nothing = np.zeros_like(own)
+    a, b, c = (circuit.known_to_holders(k, held.get(k, nothing)) for k in range(3))
+    ab, ac = a ^ b, a ^ c
+    carry = shifted(a ^ circuit.conjunction(ab, ac), 1)
+    total = ab ^ c
+    propagate = total ^ carry
+    generate = circuit.conjunction(total, carry)
+    reach = propagate
+    for distance in (1, 2, 4, 8, 16, 32):
+        if distance < 32:
+            pair = circuit.conjunction(
+                stack(reach, reach), stack(shifted(generate, distance), shifted(reach, distance))
+            )
+            generate, reach = generate ^ pair[0], pair[1]
+        else:
+            generate ^= circuit.conjunction(reach, shifted(generate, distance))
+    return propagate ^ shifted(generate, 1)
+
+
+def add_planes(circuit: BooleanCircuit, left: Shared, right: Shared) -> Shared:
+    """Add numbers in bit planes (planes first); the sum has one plane more."""
+    carry = circuit.conjunction(left[0], right[0])
+    total = [left[0] ^ right[0]]
+    for j in range(1, left.shape[0]):
+        a, b = left[j] ^ carry, right[j] ^ carry
+        total.append(left[j] ^ b)
+        carry = carry ^ circuit.conjunction(a, b)
+    return stack(*total, carry)
+
+
+def increment_planes(circuit: BooleanCircuit, number: Shared, bit: Shared) -> Shared:
+    """Add a bit to a number in bit planes, without growing it."""
+    total = []
+    carry = bit
+    for j in range(number.shape[0]):
+        total.append(number[j] ^ carry)
+        if j + 1 < number.shape[0]:
+            carry = circuit.conjunction(number[j], carry)
+    return stack(*total)
+
+
+def at_most_public(circuit: BooleanCircuit, number: Shared, bounds: Sequence[int]) -> Shared:
+    """Compare numbers in bit planes with every bound: bit (t, lane) says number <= bounds[t]."""
+    ones = np.uint64(0xFFFFFFFFFFFFFFFF)
+    lanes = number.shape[1:]
+    largest = (1 << number.shape[0]) - 1
+    reachable = [min(bound, largest) for bound in bounds]
+    bound_bits = np.array(
+        [[ones if bound >> j & 1 else 0 for bound in reachable] for j in range(number.shape[0])],
+        np.uint64,
+    ).reshape(number.shape[0], len(bounds), *(1 for _ in lanes))
+    at_most = circuit.public(np.full((len(bounds), *lanes), ones))
+    for j in range(number.shape[0]):
+        zero = circuit.invert(number[j])[None]
+        both = circuit.conjunction(zero, at_most)
+        at_most = both ^ (zero ^ at_most).masked(bound_bits[j])
+    return at_most
+
+
+def at_most(circuit: BooleanCircuit, left: Shared, right: Shared) -> Shared:
+    """Compare numbers in bit planes (planes first, shapes broadcast): left <= right."""
+    shape = np.broadcast_shapes(left.shape[1:], right.shape[1:])
+    result = circuit.public(np.full(shape, np.uint64(0xFFFFFFFFFFFFFFFF)))
+    for j in range(left.shape[0]):
+        a, b = left[j], right[j]
+        same = circuit.invert(a ^ b)
+        result = b ^ circuit.conjunction(b ^ result, same)
+    return result
+
+
+def count_lanes(circuit: BooleanCircuit, words: Shared) -> Shared:
+    """Count, for each of the 64 lanes, in how many of the words its bit is one.
+
+    Returns the counts in bit planes of one word each. Full adders take three words of a weight to
+    one of the same and one of twice the weight, for all weights in one round.
+    """
+    weights: list[Shared] = [words]
+    while any(group.shape[0] > 2 for group in weights):
+        triples = [group.shape[0] // 3 for group in weights]
+        cut = [
+            [group[i * n : (i + 1) * n] for i in range(3)]
+            for group, n in zip(weights, triples, strict=True)
+        ]
+        a, b, c = (join(*(parts[i] for parts in cut)) for i in range(3))
+        ab = a ^ b
+        carries = a ^ circuit.conjunction(ab, a ^ c)
+        sums = ab ^ c
+        next_weights: list[Shared] = []
+        start = 0
+        carried: Shared | None = None
+        for group, n in zip(weights, triples, strict=True):
+            parts = [sums[start : start + n], group[3 * n :]]
+            if carried is not None:
+                parts.append(carried)
+            next_weights.append(join(*parts))
+            carried = carries[start : start + n]
+            start += n
+        if carried is not None and carried.shape[0]:
+            next_weights.append(carried)
+        weights = next_weights
+    zero = circuit.public(np.zeros(1, np.uint64))
+    first = stack(*(group[0:1] if group.shape[0] else zero for group in weights))
+    second = stack(*(group[1:2] if group.shape[0] > 1 else zero for group in weights))
+    return add_planes(circuit, first, second)
+
+
+def any_bit(circuit: BooleanCircuit, words: Shared) -> Shared:
+    """Return one word whose lowest bit says whether any bit of any word is one."""
+    while words.shape[0] > 1:
+        half = words.shape[0] // 2
+        folded = disjunction(circuit, words[:half], words[half : 2 * half])
+        words = join(folded, words[2 * half :])
+    for distance in np.array([32, 16, 8, 4, 2, 1], np.uint64):
+        moved = Shared(words.own >> distance, words.following >> distance)
+        words = disjunction(circuit, words, moved)
+    return words.masked(np.uint64(1))
+
+
+def disjunction(circuit: BooleanCircuit, left: Shared, right: Shared) -> Shared:
+    return left ^ right ^ circuit.conjunction(left, right)
+
+
+def shifted(shared: Shared, distance: int) -> Shared:
+    """Shift every word to the left."""
+    return shared.local(lambda words: words << np.uint64(distance))
+
+
+def stack(*parts: Shared) -> Shared:
+    return Shared(
+        np.stack([part.own for part in parts]), np.stack([part.following for part in parts])
+    )
+
+
+def join(*parts: Shared) -> Shared:
+    return Shared(
+        np.concatenate([part.own for part in parts]),
+        np.concatenate([part.following for part in parts]),
+    )

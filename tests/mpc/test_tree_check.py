@@ -1,0 +1,32 @@
+"""Recomputing a tree commitment inside MPC."""
+
+import numpy as np
+import pytest
+from three_members import compute, held, ring_components
+
+from opfl_chain.mpc.tree_check import opens_tree
+from opfl_chain.protocol.gradient import Subject
+from opfl_chain.protocol.gradient_tree import salted_words, tree_commitment
+
+SALT = bytes(range(32))
+
+
+def opens(words, commitment, salt=SALT, subject=Subject.GRADIENT):
+    components = ring_components(salted_words(words, salt), np.random.default_rng(1))
+    opened = compute(
+        lambda c: c.open(opens_tree(c, subject.tag, commitment, held(components, c.rank)))
+    )
+    return opened.tolist() == [1]
+
+
+@pytest.mark.parametrize("count", [1, 16, 17, 64, 65, 300])
+def test_opening_is_checked(count):
+    words = np.random.default_rng(count).integers(-(2**63), 2**63 - 1, count, dtype=np.int64)
+    commitment = tree_commitment(Subject.GRADIENT, SALT, words)
+    assert opens(words, commitment)
+    changed = words.copy()
+    changed[-1] ^= 1
+    assert not opens(changed, commitment)
+    assert not opens(words, commitment, salt=bytes(32))
+    assert not opens(words, commitment, subject=Subject.INPUT)
+    assert not opens(np.append(words, 0), commitment)
