@@ -24,6 +24,7 @@ test: lint test-contracts test-python test-ape ## lint and every test
 
 test-contracts: setup ## Foundry unit, fuzz and invariant tests; FOUNDRY_PROFILE=ci fuzzes ten times longer
 	$(FORGE) test
+	$(FORGE) snapshot --match-contract GasTest --check
 
 test-python: setup ## Python tests
 	$(BIN)/pytest -n 2 tests
@@ -49,8 +50,9 @@ coverage: setup ## line coverage of the contracts
 	$(FORGE) coverage --no-match-coverage tests --report summary
 
 slither: setup ## static analysis of the contracts (SECURITY.md answers the findings)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt slither-analyzer
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/slither . --foundry-compile-all
+	@[ -x .setup/slither/bin/slither ] || { $(PYTHON) -m venv .setup/slither && .setup/slither/bin/pip install --quiet --disable-pip-version-check slither-analyzer==0.11.6; }
+	FOUNDRY_OUT=.build/slither/out FOUNDRY_CACHE_PATH=.build/slither/cache \
+	  .setup/slither/bin/slither . --compile-force-framework foundry --filter-paths 'node_modules|tests'
 
 hardhat: .setup/hardhat ## install Hardhat and the node 22 it needs, for `opfl devnet --chain hardhat`
 

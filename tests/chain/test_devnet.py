@@ -144,6 +144,7 @@ def test_a_taken_port_is_reported_with_the_log() -> None:
 
 def test_a_missing_binary_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(anvil_module.platform, "machine", lambda: "abacus")
+    monkeypatch.setattr(anvil_module.shutil, "which", lambda name: None)
     with pytest.raises(DevnetFailed, match=r"anvil-\w+-abacus.*make setup"):
         start_devnet()
 
