@@ -50,7 +50,7 @@ coverage: setup ## line coverage of the contracts
 	$(FORGE) coverage --no-match-coverage tests --report summary
 
 slither: setup ## static analysis of the contracts (SECURITY.md answers the findings)
-	@[ -x .setup/slither/bin/slither ] || { $(PYTHON) -m venv .setup/slither && .setup/slither/bin/pip install --quiet --disable-pip-version-check slither-analyzer==0.11.6; }
+	@[ -x .setup/slither/bin/slither ] || { $(PYTHON) -m venv .setup/slither && .setup/slither/bin/pip install --quiet --disable-pip-version-check -c constraints.txt slither-analyzer; }
 	FOUNDRY_OUT=.build/slither/out FOUNDRY_CACHE_PATH=.build/slither/cache \
 	  .setup/slither/bin/slither . --compile-force-framework foundry --filter-paths 'node_modules|tests'
 
