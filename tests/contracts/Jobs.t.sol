@@ -3,7 +3,6 @@ pragma solidity 0.8.37;
 
 import {ECDSA} from "@openzeppelin/contracts/utils/cryptography/ECDSA.sol";
 
-import {IBeacon} from "contracts/interfaces/IBeacon.sol";
 import {IEnrolment} from "contracts/interfaces/IEnrolment.sol";
 import {IJobs} from "contracts/interfaces/IJobs.sol";
 import {Statements} from "contracts/libraries/Statements.sol";

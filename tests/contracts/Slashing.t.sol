@@ -26,7 +26,6 @@ import {
     SlashStatus,
     Verdict
 } from "contracts/Types.sol";
-import {MerkleTree} from "./support/MerkleTree.sol";
 import {Protocol} from "./support/Protocol.sol";
 
 contract SlashingTest is Protocol {

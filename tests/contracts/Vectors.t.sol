@@ -15,7 +15,6 @@ import {BLS12381} from "contracts/libraries/BLS12381.sol";
 import {CommitLedger, CommitLedgers} from "contracts/libraries/CommitLedger.sol";
 import {Sampling} from "contracts/libraries/Sampling.sol";
 import {Statements} from "contracts/libraries/Statements.sol";
-import {Verdicts} from "contracts/libraries/Verdicts.sol";
 import {JobId, Reason, roundOf, RoundId, Schedule, Split, Verdict} from "contracts/Types.sol";
 import {VerdictsHarness} from "./libraries/Verdicts.t.sol";
 import {MerkleTree} from "./support/MerkleTree.sol";

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {IDeposits} from "contracts/interfaces/IDeposits.sol";
 import {Statements} from "contracts/libraries/Statements.sol";
 import {
     AUDIT_ALWAYS,
@@ -15,7 +14,6 @@ import {
     Phases,
     Reason,
     Role,
-    Round,
     roundOf,
     RoundId,
     RoundStatus,
@@ -25,7 +23,6 @@ import {
     Split,
     Verdict
 } from "contracts/Types.sol";
-import {BlsSigner} from "../support/BlsSigner.sol";
 import {MerkleTree} from "../support/MerkleTree.sol";
 import {Protocol} from "../support/Protocol.sol";
 

@@ -18,6 +18,18 @@ contract BLS12381Harness {
         return BLS12381.verify(signature, message, domain, publicKey);
     }
 
+    function verifyOnDirtyMemory(
+        bytes memory signature,
+        bytes memory message,
+        bytes memory domain,
+        bytes memory publicKey
+    ) external view returns (bool) {
+        assembly ("memory-safe") {
+            mstore(0x00, 1)
+        }
+        return BLS12381.verify(signature, message, domain, publicKey);
+    }
+
     function addG1(bytes calldata a, bytes calldata b) external view returns (bytes memory) {
         return BLS12381.addG1(a, b);
     }
@@ -112,10 +124,12 @@ contract BLS12381Test is Test {
         bls.verify(signature, MESSAGE, DOMAIN, "");
     }
 
-    /// @dev As on a chain before Prague, where a call to the empty address succeeds.
+    /// @dev As on a chain before Prague, where a call to the empty address succeeds: even if a one
+    /// happens to lie where the answer would be.
     function test_Verify_WhenPrecompileIsMissing_IsFalse() public {
         vm.mockCall(address(0x0f), "", "");
         assertFalse(bls.verify(signature, MESSAGE, DOMAIN, key));
+        assertFalse(bls.verifyOnDirtyMemory(signature, MESSAGE, DOMAIN, key));
     }
 
     function test_Verify_WhenGasIsPlentyAndPointIsMalformed_BurnsLittleGas() public view {
