@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
@@ -63,7 +64,7 @@ class Contract:
         return Call(None, bytecode + _encode(what, types, values), what)
 
 
-class Event:
+class Event(ABC):
     """The base of generated events; declaring a child enters it in the table."""
 
     SIGNATURE: ClassVar[str]
@@ -98,8 +99,9 @@ class Event:
         raise UnexpectedData(f"{receipt.transaction_hash} emitted no {cls.SIGNATURE}")
 
     @classmethod
+    @abstractmethod
     def _from_abi(cls, indexed: Sequence[Any], plain: Sequence[Any]) -> Self:
-        raise NotImplementedError
+        """Make the event of its decoded fields."""
 
 
 _BY_TOPIC: dict[bytes, type[Event]] = {}
