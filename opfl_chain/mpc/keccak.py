@@ -34,7 +34,7 @@ def keccak_blocks(circuit: BooleanCircuit, messages: Shared) -> Shared:
 
 def permute(circuit: BooleanCircuit, state: Shared) -> Shared:
     """Apply Keccak-f[1600] to states of 25 lanes: (25, count)."""
-    for constant in _ROUND_CONSTANTS:
+    for constant in ROUND_CONSTANTS:
         state = state.local(_linear)
         nearest, second = state.local(lambda a: a[_NEXT]), state.local(lambda a: a[_SECOND])
         state = state ^ circuit.conjunction(circuit.invert(nearest), second)
@@ -50,7 +50,7 @@ def _linear(lanes: Words) -> Words:
     column = sheets[0] ^ sheets[1] ^ sheets[2] ^ sheets[3] ^ sheets[4]
     effect = np.roll(column, 1, axis=0) ^ _rotated(np.roll(column, -1, axis=0), np.uint64(1))
     mixed = (sheets ^ effect).reshape(_LANES, -1)
-    return _rotated(mixed, _ROTATIONS)[_SOURCES]
+    return _rotated(mixed, ROTATIONS)[SOURCES]
 
 
 def _rotated(words: Words, distance: Words | np.uint64) -> Words:
@@ -90,8 +90,8 @@ def _make_round_constants() -> list[np.uint64]:
     return constants
 
 
-_ROTATIONS = _make_rotations()
-_SOURCES = _make_sources()
-_ROUND_CONSTANTS = _make_round_constants()
+ROTATIONS = _make_rotations()
+SOURCES = _make_sources()
+ROUND_CONSTANTS = _make_round_constants()
 _NEXT = [5 * y + (x + 1) % 5 for y in range(5) for x in range(5)]
 _SECOND = [5 * y + (x + 2) % 5 for y in range(5) for x in range(5)]

@@ -1,0 +1,1 @@
+"""What is measured, side by side: the straightforward way and ours."""

@@ -1,0 +1,302 @@
+"""An audit done naively and ours, stage by stage, alternating in one run among three processes."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from opfl_chain.benchmarks import naive
+from opfl_chain.benchmarks.step import (
+    FRACTION_BITS,
+    LOSS_SCALE,
+    Step,
+    held,
+    packages_of,
+    shared,
+    tree_of,
+)
+from opfl_chain.models.model import Model
+from opfl_chain.mpc.boolean import Transport, Words
+from opfl_chain.mpc.committee import Committee
+from opfl_chain.mpc.executable import Executable
+from opfl_chain.mpc.executable_cache import ExecutableCache
+from opfl_chain.mpc.gates import decide, decide_opening
+from opfl_chain.mpc.local_committee import LocalCommittee
+from opfl_chain.mpc.options import MpcOptions
+from opfl_chain.mpc.replay import EXAMPLES, GRADIENT, TARGETS, replay_program
+from opfl_chain.mpc.session import Session
+from opfl_chain.mpc.shares import arithmetic_share
+from opfl_chain.protocol.gradient import Scheme, Subject
+from opfl_chain.protocol.ring_shares import SharePackage, verify_package
+
+OURS = MpcOptions(FRACTION_BITS, compiler={"disable_deallocation_insertion": True})
+NAIVE = MpcOptions(FRACTION_BITS)
+_BATCH = "batch_of_"
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one stage took: the slowest member's seconds, and what all members sent."""
+
+    seconds: float
+    sent_bytes: int = 0
+    sent_messages: int = 0
+    peak_memory_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class AuditBench:
+    """Medians over the repetitions."""
+
+    model: str
+    repeats: int
+    stages: dict[str, Cost]
+
+    def total(self, *stages: str) -> float:
+        return sum(self.stages[stage].seconds for stage in stages)
+
+    @property
+    def report(self) -> dict[str, Any]:
+        naive_seconds = self.total("naive_replay", "naive_boundary", "naive_commitment")
+        shares = self.total("replay", "boundary", "gate1_shares")
+        tree = self.total("replay", "boundary", "gate1_mpc")
+        return {
+            "model": self.model,
+            "repeats": self.repeats,
+            "naive_seconds": naive_seconds,
+            "ours_seconds": shares,
+            "speedup": naive_seconds / shares,
+            "ours_mpc_seconds": tree,
+            "speedup_mpc": naive_seconds / tree,
+            "replay_speedup": self._ratio("naive_replay", "replay", "seconds"),
+            "replay_bytes_ratio": self._ratio("naive_replay", "replay", "sent_bytes"),
+            "replay_messages_ratio": self._ratio("naive_replay", "replay", "sent_messages"),
+            "boundary_speedup": self._ratio("naive_boundary", "boundary", "seconds"),
+            "gate1_mpc_seconds": self.stages["gate1_mpc"].seconds,
+            "gate1_shares_seconds": self.stages["gate1_shares"].seconds,
+            "gate1_shares_of_naive_replay": self._ratio("gate1_shares", "naive_replay", "seconds"),
+            "batch_seconds_per_audit": {
+                name.removeprefix(_BATCH): cost.seconds / int(name.removeprefix(_BATCH))
+                for name, cost in self.stages.items()
+                if name.startswith(_BATCH)
+            },
+            "stages": {name: asdict(cost) for name, cost in self.stages.items()},
+        }
+
+    def _ratio(self, above: str, below: str, field: str) -> float:
+        return float(getattr(self.stages[above], field) / getattr(self.stages[below], field))
+
+
+class CountingTransport:
+    """Counts what a procedure sends."""
+
+    def __init__(self, transport: Transport) -> None:
+        self.rank = transport.rank
+        self._transport = transport
+        self.sent_bytes = 0
+        self.sent_messages = 0
+
+    def send(self, rank: int, data: bytes) -> None:
+        self.sent_bytes += len(data)
+        self.sent_messages += 1
+        self._transport.send(rank, data)
+
+    def receive(self, rank: int) -> bytes:
+        return self._transport.receive(rank)
+
+
+def counted_decide(transport: Transport, **arguments: Any) -> list[Any]:
+    """A procedure: `decide`, and what it sent."""
+    counting = CountingTransport(transport)
+    return [all(decide(counting, **arguments)), counting.sent_bytes, counting.sent_messages]
+
+
+def counted_opening(transport: Transport, **arguments: Any) -> list[Any]:
+    """A procedure: `decide_opening`, and what it sent."""
+    counting = CountingTransport(transport)
+    return [decide_opening(counting, **arguments), counting.sent_bytes, counting.sent_messages]
+
+
+def bench_audit(
+    model: Model, repeats: int, batches: Sequence[int], progress: Progress
+) -> AuditBench:
+    """Compile, start three processes, and measure all stages in turn."""
+    step = Step(model)
+    progress("compiling")
+    cache = ExecutableCache()
+    compiled = {
+        "replay": cache.compile(replay_program(model, 1, float(LOSS_SCALE)), OURS),
+        "naive_replay": cache.compile(naive.replay_program(model, 1), NAIVE),
+        "naive_boundary": cache.compile(naive.boundary_program(step.boundary), NAIVE),
+        "naive_commitment": cache.compile(naive.commitment_program(model.layout.size), NAIVE),
+    } | {
+        _batched(size): cache.compile(replay_program(model, 1, float(LOSS_SCALE), size), OURS)
+        for size in batches
+    }
+    samples: dict[str, list[Cost]] = {}
+    with LocalCommittee() as local, local.session("bench", seconds=3600) as committee:
+        stages = Stages(committee, step, compiled, batches)
+        for repeat in range(repeats + 1):  # the first warms up and does not count
+            for name, measure in stages.all.items():
+                progress(f"{name} ({repeat} of {repeats})")
+                cost = measure()
+                if repeat:
+                    samples.setdefault(name, []).append(cost)
+    return AuditBench(
+        model.name, repeats, {name: _median(costs) for name, costs in samples.items()}
+    )
+
+
+class Stages:
+    """Each stage as a function that runs it once and returns its cost."""
+
+    def __init__(
+        self,
+        committee: Committee,
+        step: Step,
+        compiled: dict[str, Executable],
+        batches: Sequence[int],
+    ) -> None:
+        self._committee = committee
+        self._step = step
+        self._compiled = compiled
+        self._gradient = shared(step.gradient)
+        self._replayed = shared(step.gradient)
+        self._input = shared(step.training_input)
+        self._tree_commitment, self._tree = tree_of(step.gradient)
+        self._commitment, self._packages = packages_of(step.gradient)
+        self.all: dict[str, Callable[[], Cost]] = {
+            "naive_replay": lambda: self._replay("naive_replay"),
+            "replay": lambda: self._replay("replay"),
+            "naive_boundary": self._naive_boundary,
+            "boundary": self._boundary,
+            "naive_commitment": self._naive_commitment,
+            "gate1_mpc": self._opening,
+            "gate1_shares": self._verify_packages,
+        }
+        for size in batches:
+            self.all[_batched(size)] = lambda size=size: self._batch(size)  # type: ignore[misc]
+
+    def _replay(self, name: str, copies: int = 1) -> Cost:
+        executable = self._compiled[name]
+        shapes = {each.name: each.shape for each in executable.inputs}
+        size = int(np.prod(shapes[EXAMPLES])) // copies
+
+        def member(session: Session) -> Cost:
+            own, following = held(self._input, session.rank)
+            secrets_ = {
+                part: arithmetic_share(
+                    session.rank,
+                    np.tile(own[place], copies).reshape(shapes[part]),
+                    np.tile(following[place], copies).reshape(shapes[part]),
+                    "float32",
+                )
+                for part, place in ((EXAMPLES, slice(0, size)), (TARGETS, slice(size, None)))
+            }
+            return _run(session, executable, {**self._step.weights, **secrets_})
+
+        return _together(self._committee.each(member))
+
+    def _batch(self, size: int) -> Cost:
+        """Replay and boundary of several contributions of one round."""
+        replay, boundary = self._replay(_batched(size), size), self._boundary(size)
+        return Cost(
+            replay.seconds + boundary.seconds,
+            replay.sent_bytes + boundary.sent_bytes,
+            replay.sent_messages + boundary.sent_messages,
+            replay.peak_memory_bytes,
+        )
+
+    def _naive_boundary(self) -> Cost:
+        def member(session: Session) -> Cost:
+            pairs = {GRADIENT: self._gradient, "replay": self._replayed}
+            inputs = {
+                name: arithmetic_share(session.rank, *held(vector, session.rank))
+                for name, vector in pairs.items()
+            }
+            return _run(session, self._compiled["naive_boundary"], inputs)
+
+        return _together(self._committee.each(member))
+
+    def _boundary(self, contributions: int = 1) -> Cost:
+        def member(session: Session) -> Cost:
+            return _call(
+                session,
+                counted_decide,
+                boundary=self._step.boundary.canonical_json,
+                gradients=[list(held(self._gradient, session.rank))] * contributions,
+                replays=[list(held(self._replayed, session.rank))] * contributions,
+                trees=[[]] * contributions,
+            )
+
+        return _together(self._committee.each(member))
+
+    def _naive_commitment(self) -> Cost:
+        def member(session: Session) -> Cost:
+            share = arithmetic_share(session.rank, *held(self._gradient, session.rank))
+            return _run(session, self._compiled["naive_commitment"], {"words": share})
+
+        return _together(self._committee.each(member))
+
+    def _opening(self) -> Cost:
+        def member(session: Session) -> Cost:
+            opening: tuple[Words, Words] = held(self._tree, session.rank)
+            tree = [Subject.GRADIENT.tag, self._tree_commitment, *opening]
+            return _call(session, counted_opening, tree=tree)
+
+        return _together(self._committee.each(member))
+
+    def _verify_packages(self) -> Cost:
+        """One member's work: decode what a client sent and check it."""
+        started = time.perf_counter()
+        count = self._step.gradient.size
+        package = SharePackage.decode(self._packages[1], Scheme.SHARES, 1, count)
+        verify_package(package, Subject.GRADIENT, self._commitment)
+        return Cost(time.perf_counter() - started)
+
+
+def _batched(size: int) -> str:
+    return f"{_BATCH}{size}"
+
+
+def _run(session: Session, executable: Executable, inputs: dict[str, Any]) -> Cost:
+    started = time.perf_counter()
+    spent = session.run(executable, inputs).statistics
+    return Cost(
+        time.perf_counter() - started,
+        spent.sent_bytes,
+        spent.sent_messages,
+        spent.peak_memory_bytes,
+    )
+
+
+def _call(session: Session, procedure: Callable[..., list[Any]], **arguments: Any) -> Cost:
+    started = time.perf_counter()
+    passed, sent_bytes, sent_messages = session.call(procedure, **arguments)
+    if not passed:
+        raise AssertionError(f"{procedure.__name__} refused an honest step")
+    return Cost(time.perf_counter() - started, sent_bytes, sent_messages)
+
+
+def _together(costs: list[Cost]) -> Cost:
+    return Cost(
+        max(cost.seconds for cost in costs),
+        sum(cost.sent_bytes for cost in costs),
+        sum(cost.sent_messages for cost in costs),
+        max(cost.peak_memory_bytes for cost in costs),
+    )
+
+
+def _median(costs: list[Cost]) -> Cost:
+    return Cost(
+        statistics.median(cost.seconds for cost in costs),
+        round(statistics.median(cost.sent_bytes for cost in costs)),
+        round(statistics.median(cost.sent_messages for cost in costs)),
+        max(cost.peak_memory_bytes for cost in costs),
+    )

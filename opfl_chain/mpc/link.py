@@ -1,0 +1,36 @@
+"""SPU's link between processes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opfl_chain.mpc.deadline import Deadline
+from opfl_chain.mpc.errors import LinkFailed
+from opfl_chain.mpc.native import libspu
+from opfl_chain.mpc.seat import Seat
+
+_RETRY_MILLISECONDS = 20
+"""Peers meet first and create the link at the same time, so that waiting long makes no sense."""
+
+
+def create_link(seat: Seat, link_id: str, addresses: tuple[str, ...], deadline: Deadline) -> Any:
+    """Connect to both peers, whose links must be created at about the same time."""
+    milliseconds = max(1, int(deadline.remaining * 1000))
+    description = libspu.link.Desc()
+    description.id = link_id
+    for rank, address in enumerate(addresses):
+        description.add_party(f"member-{rank}", address)
+    description.recv_timeout_ms = milliseconds
+    description.http_timeout_ms = milliseconds
+    description.connect_retry_times = max(1, milliseconds // _RETRY_MILLISECONDS)
+    description.connect_retry_interval_ms = _RETRY_MILLISECONDS
+    # By default a message that was refused is sent again after a second, and one was, always.
+    description.retry_opts.retry_interval_ms = _RETRY_MILLISECONDS
+    description.retry_opts.retry_interval_incr_ms = _RETRY_MILLISECONDS
+    if seat.tls:
+        seat.tls.apply_to_link(description)
+    try:
+        return libspu.link.create_brpc(description, seat.rank)
+    except RuntimeError as error:
+        reason = str(error).partition("stacktrace:")[0].removeprefix("what:").strip()
+        raise LinkFailed(addresses[seat.rank], reason) from error

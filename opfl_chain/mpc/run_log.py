@@ -1,0 +1,75 @@
+"""SPU's log, kept off the terminal and read for what it says about traffic.
+
+SPU counts what a link carries but tells only its log, of which a process has one.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import tempfile
+import threading
+from functools import cache
+from pathlib import Path
+
+from opfl_chain.mpc.native import libspu
+
+
+class RunLog:
+    """The log of this process. Use `run_log()`."""
+
+    def __init__(self) -> None:
+        descriptor, name = tempfile.mkstemp(prefix="opfl-spu-", suffix=".log")
+        os.close(descriptor)
+        self._path = Path(name)
+        atexit.register(self._path.unlink, missing_ok=True)
+        options = libspu.logging.LogOptions()
+        options.enable_console_logger = False
+        options.system_log_path = name
+        libspu.logging.setup_logging(options)
+
+    def begin(self) -> None:
+        """A run begins."""
+        os.truncate(self._path, 0)  # SPU appends, so it goes on at the new end
+
+    def end(self) -> str:
+        """What was logged since the run began."""
+        return self._path.read_text(errors="replace")
+
+    def fail(self) -> None:
+        """The run failed."""
+
+
+@cache
+def run_log() -> RunLog:
+    return RunLog()
+
+
+class SharedRunLog(RunLog):
+    """The log of a process with several members in threads, who begin and end a run together.
+
+    Nothing in the log tells them apart, so one of them gets all of it.
+    """
+
+    def __init__(self, members: int, seconds: float) -> None:
+        self._log = run_log()
+        self._together = threading.Barrier(members, timeout=seconds)
+
+    def begin(self) -> None:
+        if self._first():
+            self._log.begin()
+        self._first()
+
+    def end(self) -> str:
+        text = self._log.end() if self._first() else ""
+        self._first()
+        return text
+
+    def fail(self) -> None:
+        self._together.abort()
+
+    def _first(self) -> bool:
+        try:
+            return self._together.wait() == 0
+        except threading.BrokenBarrierError:
+            return False  # another member failed, and so will this one

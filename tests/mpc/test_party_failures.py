@@ -1,0 +1,382 @@
+"""What happens to the others when a party dies, stalls, is not there or sends garbage.
+
+Every test ends with a session of the same committee that works.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from mpc_support import OPTIONS, Programs, assert_serves, inputs_of, outcomes, run_in_session
+
+from opfl_chain.mpc.agreement import Agreement
+from opfl_chain.mpc.deadline import Deadline
+from opfl_chain.mpc.errors import (
+    AddressTaken,
+    DeadlineExceeded,
+    ExecutableMismatch,
+    MessageInvalid,
+    PeerLost,
+    PeerStalled,
+    PeerUnreachable,
+    RuntimeDied,
+    SessionError,
+)
+from opfl_chain.mpc.link import create_link
+from opfl_chain.mpc.local_committee import LocalCommittee
+from opfl_chain.mpc.native import libspu
+from opfl_chain.mpc.rendezvous import Meeting, Rendezvous
+from opfl_chain.mpc.seat import Seat, split_address
+from opfl_chain.mpc.wires import SocketWires
+
+RUNNING_SECONDS = 1.0
+"""After which all are in the middle of the long program."""
+
+
+def strike(
+    local: LocalCommittee, programs: Programs, number: signal.Signals, **limits: float
+) -> tuple[list[Any], float]:
+    """Send a signal to party 1 in the middle of a run. Outcomes, and seconds from it to the end
+    of the survivors."""
+    ended: list[float] = []
+    pid = local.parties[1].pid
+    assert pid is not None
+
+    def survivor(action: Callable[[], Any]) -> Callable[[], Any]:
+        def timed() -> Any:
+            try:
+                return action()
+            finally:
+                ended.append(time.monotonic())
+
+        return timed
+
+    actions = [
+        run_in_session(party, programs.long, f"{number.name}", **limits) for party in local.parties
+    ]
+    actions[0], actions[2] = survivor(actions[0]), survivor(actions[2])
+    assert_serves(local, programs)  # so that all are warm
+    struck = time.monotonic() + RUNNING_SECONDS
+    threading.Timer(RUNNING_SECONDS, os.kill, (pid, number)).start()
+    return outcomes(actions), max(ended) - struck
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV])
+def test_a_party_that_dies_is_named_at_once(
+    local: LocalCommittee, programs: Programs, number: signal.Signals
+) -> None:
+    results, seconds = strike(local, programs, number, seconds=60)
+    for result in (results[0], results[2]):
+        assert isinstance(result, PeerLost)
+        assert (result.rank, result.address) == (1, local.parties[1].seat.address)
+    assert isinstance(results[1], RuntimeDied)
+    assert number.name in str(results[1])
+    assert seconds < 5
+    assert_serves(local, programs)
+
+
+def test_a_party_that_is_suspended_is_named(local: LocalCommittee, programs: Programs) -> None:
+    results, seconds = strike(local, programs, signal.SIGSTOP, seconds=5, stall_seconds=1.5)
+    for result in (results[0], results[2]):
+        assert isinstance(result, PeerStalled)
+        assert result.rank == 1
+        assert 1.5 <= result.seconds < 3
+    assert isinstance(results[1], DeadlineExceeded)  # its member waited, and not for longer
+    assert seconds < 5
+    assert_serves(local, programs)
+
+
+def test_a_party_that_is_suspended_shortly_is_forgiven(
+    local: LocalCommittee, programs: Programs
+) -> None:
+    pid = local.parties[1].pid
+    assert pid is not None
+    with local.session(seconds=30, stall_seconds=5) as committee:
+        os.kill(pid, signal.SIGSTOP)
+        threading.Timer(1.0, os.kill, (pid, signal.SIGCONT)).start()
+        committee.run(programs.short, [inputs_of(rank) for rank in range(3)])
+
+
+def test_a_run_that_takes_too_long_ends_at_the_deadline(
+    local: LocalCommittee, programs: Programs
+) -> None:
+    local.wait_until_warm()
+    started = time.monotonic()
+    results = outcomes(
+        [run_in_session(party, programs.long, "long", seconds=2.0) for party in local.parties]
+    )
+    assert time.monotonic() - started < 2.5
+    assert {type(result) for result in results} == {DeadlineExceeded}
+    assert "the members ran Runtime.run" in str(results[0])
+    assert_serves(local, programs)
+
+
+def test_a_party_with_another_executable_is_named(
+    local: LocalCommittee, programs: Programs
+) -> None:
+    results = outcomes(
+        [
+            run_in_session(party, programs.other_short if party.rank == 1 else programs.short, "x")
+            for party in local.parties
+        ]
+    )
+    assert {type(result) for result in results} == {ExecutableMismatch}
+    assert (results[0].rank, results[2].rank) == (1, 1)
+    assert_serves(local, programs)
+
+
+# --- parties that do not meet
+
+
+def test_a_party_that_does_not_come_is_named(local: LocalCommittee, programs: Programs) -> None:
+    for absent in range(3):
+        local.wait_until_warm()
+        present = [party for party in local.parties if party.rank != absent]
+        results = outcomes(
+            [
+                run_in_session(party, programs.short, f"absent {absent}", join_seconds=1.0)
+                for party in present
+            ]
+        )
+        for result in results:
+            assert isinstance(result, PeerUnreachable)
+            assert (result.rank, result.address) == (absent, local.parties[absent].seat.address)
+    assert_serves(local, programs)
+
+
+def test_a_party_at_another_audit_is_told_so(local: LocalCommittee, programs: Programs) -> None:
+    local.wait_until_warm()
+    results = outcomes(
+        [
+            run_in_session(party, programs.short, f"audit {party.rank == 1}", join_seconds=1.0)
+            for party in local.parties
+        ]
+    )
+    assert all(isinstance(result, PeerUnreachable) for result in results)
+    assert "it is at audit 'audit False', and we at 'audit True'" in str(results[1])
+    assert_serves(local, programs)
+
+
+def test_a_party_may_come_late(local: LocalCommittee, programs: Programs) -> None:
+    def late() -> Any:
+        time.sleep(0.7)
+        return run_in_session(local.parties[0], programs.short, "late")()
+
+    actions = [run_in_session(party, programs.short, "late") for party in local.parties]
+    results = outcomes([late, *actions[1:]])
+    assert all(result.outputs for result in results)
+
+
+@contextmanager
+def stranger(address: str, answer: bytes) -> Iterator[None]:
+    """Something else that listens at a member's address."""
+    listener = socket.create_server(split_address(address))
+    done = threading.Event()
+
+    def serve() -> None:
+        listener.settimeout(0.1)
+        while not done.is_set():
+            try:
+                stream, _ = listener.accept()
+            except TimeoutError:
+                continue
+            with stream:
+                stream.sendall(answer)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+        listener.close()
+
+
+def test_something_else_at_a_peers_address_is_reported(
+    local: LocalCommittee, programs: Programs
+) -> None:
+    local.wait_until_warm()
+    address = local.parties[0].seat.address
+    with stranger(address, b"HTTP/1.1 400 Bad Request\r\n\r\n"):
+        results = outcomes(
+            [
+                run_in_session(party, programs.short, "stranger", join_seconds=1.0)
+                for party in local.parties
+            ]
+        )
+    assert isinstance(results[0], AddressTaken)
+    assert address in str(results[0])
+    for result in results[1:]:
+        assert isinstance(result, PeerUnreachable)
+        assert result.rank == 0
+        assert "it begins with b'HTTP', which is none of our messages" in str(result)
+    assert_serves(local, programs)
+
+
+def test_strangers_that_call_keep_nobody_waiting(local: LocalCommittee, programs: Programs) -> None:
+    """Garbage, silence, and a greeting of a member that does not exist, while members meet."""
+    done = threading.Event()
+    greeting = b'{"header": {"version": 1, "rank": 9, "audit": "", "link_port": 1, "nonce": ""}'
+    frame = b"OPFL" + (len(greeting) + 13).to_bytes(4, "big") + bytes(8) + greeting
+    silent: list[socket.socket] = []
+
+    def pester() -> None:
+        while not done.is_set():
+            for party in local.parties:
+                try:
+                    stream = socket.create_connection(split_address(party.seat.address), 0.2)
+                except OSError:
+                    continue
+                silent.append(stream)
+                with_garbage = (b"\x16\x03\x01" * 50, frame + b', "blobs": []}', b"")
+                try:
+                    stream.sendall(with_garbage[len(silent) % 3])
+                except OSError:
+                    continue
+            time.sleep(0.02)
+
+    thread = threading.Thread(target=pester)
+    thread.start()
+    try:
+        for _ in range(3):
+            assert_serves(local, programs)
+    finally:
+        done.set()
+        thread.join()
+        for stream in silent:
+            stream.close()
+    assert silent
+
+
+# --- a member that cheats
+
+
+@dataclass(frozen=True)
+class Cheater:
+    """Member 2, which is this process, after it met the others."""
+
+    seat: Seat
+    meeting: Meeting
+    over: threading.Event
+    """Set when the others have ended."""
+
+    def send(self, streams: Iterable[socket.socket], data: bytes) -> None:
+        for stream in streams:
+            stream.setblocking(True)
+            stream.sendall(data)
+
+    def connect(self) -> tuple[Any, SocketWires]:
+        meeting = self.meeting
+        link = create_link(self.seat, meeting.link_id, meeting.link_addresses, Deadline(10))
+        return link, SocketWires(meeting.streams, Deadline(10))
+
+    def watched(self) -> list[socket.socket]:
+        return [connection.stream for connection in self.meeting.connections.values()]
+
+    def close(self) -> None:
+        for stream in [*self.watched(), *self.meeting.streams.values()]:
+            stream.close()
+
+
+Behaviour = Callable[[Cheater, Programs], None]
+
+
+def cheat(local: LocalCommittee, programs: Programs, behave: Behaviour) -> list[Any]:
+    """Outcomes of members 0 and 1 when member 2 behaves as it likes."""
+    local.wait_until_warm()
+    seat, over = local.parties[2].seat, threading.Event()
+
+    def member_2() -> None:
+        with seat.reserve_link_port() as holder:
+            meeting = Rendezvous(seat, "cheat", holder.getsockname()[1], Deadline(15)).meet()
+            cheater = Cheater(seat, meeting, over)
+            behave(cheater, programs)
+            over.wait(15)
+            cheater.close()
+
+    actions = [
+        run_in_session(party, programs.short, "cheat", seconds=5, join_seconds=3, stall_seconds=1.5)
+        for party in local.parties[:2]
+    ]
+    thread = threading.Thread(target=member_2)
+    thread.start()
+    try:
+        return outcomes(actions)
+    finally:
+        over.set()
+        thread.join()
+
+
+def say_nothing(cheater: Cheater, programs: Programs) -> None:
+    return
+
+
+def go_away(cheater: Cheater, programs: Programs) -> None:
+    cheater.close()
+
+
+def send_garbage_to_the_watch(cheater: Cheater, programs: Programs) -> None:
+    cheater.send(cheater.watched(), b"garbage, and more of it")
+
+
+def send_garbage_for_an_agreement(cheater: Cheater, programs: Programs) -> None:
+    _, wires = cheater.connect()
+    for rank in (0, 1):
+        wires.send(rank, b"\xff" * 100)
+
+
+def announce_a_huge_message(cheater: Cheater, programs: Programs) -> None:
+    cheater.connect()
+    cheater.send(cheater.meeting.streams.values(), b"\xff" * 8)
+
+
+def send_garbage_to_spu(cheater: Cheater, programs: Programs) -> None:
+    """Agree to run the program, and then send something else than SPU expects."""
+    link, wires = cheater.connect()
+    agreement = Agreement.to_run(programs.short, inputs_of(2)).to_bytes()
+    for rank in (0, 1):
+        wires.send(rank, agreement)
+    for rank in (0, 1):
+        wires.receive(rank)
+    machine = libspu.RuntimeWrapper(link, OPTIONS.runtime_config())
+    for rank in (0, 1):
+        for _ in range(4):
+            link.send_async(rank, b"garbage")
+    cheater.over.wait(15)
+    del machine
+
+
+@pytest.mark.parametrize(
+    ("behave", "kind"),
+    [
+        (say_nothing, PeerStalled),
+        # Lost, or never there, by whether the others had met by then.
+        (go_away, (PeerLost, PeerUnreachable)),
+        (send_garbage_to_the_watch, (PeerLost, PeerUnreachable)),
+        (send_garbage_for_an_agreement, MessageInvalid),
+        (announce_a_huge_message, MessageInvalid),
+    ],
+)
+def test_a_member_that_misbehaves_is_named(
+    local: LocalCommittee, programs: Programs, behave: Behaviour, kind: Any
+) -> None:
+    for result in cheat(local, programs, behave):
+        assert isinstance(result, kind), result
+        assert result.rank == 2
+
+
+def test_garbage_in_the_middle_of_a_run_ends_it(local: LocalCommittee, programs: Programs) -> None:
+    """SPU may raise, hang or crash: each member's own process takes the damage."""
+    for result in cheat(local, programs, send_garbage_to_spu):
+        assert isinstance(result, SessionError), result
+    assert_serves(local, programs)

@@ -1,0 +1,203 @@
+"""Mutual TLS: between members, in SPU's link as well, and against those who are none."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import ssl
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+
+import pytest
+from mpc_support import Programs, assert_serves, outcomes, run_in_session
+
+from opfl_chain.mpc.deadline import Deadline
+from opfl_chain.mpc.errors import LinkFailed, PeerUnreachable, TlsInvalid
+from opfl_chain.mpc.link import create_link
+from opfl_chain.mpc.local_committee import LocalCommittee, free_addresses
+from opfl_chain.mpc.party import Party
+from opfl_chain.mpc.probe import round_trips
+from opfl_chain.mpc.seat import Seat, split_address
+from opfl_chain.mpc.tls import TlsFiles, certificate_name
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("openssl") is None, reason="makes certificates with the openssl command"
+)
+
+
+class Authority:
+    """Signs certificates for tests."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir()
+        self.certificate = folder / "authority.pem"
+        self._key = folder / "authority.key"
+        self._openssl(
+            *("req", "-x509", "-subj", "/CN=committee", "-days", "2"),
+            *("-keyout", self._key, "-out", self.certificate),
+        )
+
+    def issue(self, name: str) -> TlsFiles:
+        """A certificate with this DNS name."""
+        certificate, key = self.folder / f"{name}.pem", self.folder / f"{name}.key"
+        self._openssl(
+            *("req", "-x509", "-subj", f"/CN={name}", "-days", "2"),
+            *("-CA", self.certificate, "-CAkey", self._key),
+            *("-addext", f"subjectAltName=DNS:{name}"),
+            *("-addext", "basicConstraints=critical,CA:FALSE"),
+            *("-keyout", key, "-out", certificate),
+        )
+        return TlsFiles(certificate, key, self.certificate)
+
+    def _openssl(self, *arguments: str | Path) -> None:
+        key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
+        command = ["openssl", *map(str, arguments), *key]
+        subprocess.run(command, check=True, capture_output=True)
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("tls") / "ours")
+
+
+@pytest.fixture(scope="module")
+def members(authority: Authority) -> list[TlsFiles]:
+    return [authority.issue(certificate_name(rank)) for rank in range(3)]
+
+
+@pytest.fixture(scope="module")
+def stranger(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> TlsFiles:
+    """The right name under another authority; it knows ours."""
+    files = Authority(tmp_path_factory.mktemp("tls") / "theirs").issue(certificate_name(2))
+    return TlsFiles(files.certificate, files.private_key, authority.certificate)
+
+
+@pytest.fixture(scope="module")
+def secure(members: list[TlsFiles]) -> Iterator[LocalCommittee]:
+    with LocalCommittee(tls=members) as committee:
+        yield committee
+
+
+def test_members_compute_under_tls(secure: LocalCommittee, programs: Programs) -> None:
+    assert_serves(secure, programs)
+    with secure.session(seconds=30) as committee:
+        # Longer than what a socket takes at once.
+        committee.each(lambda session: session.call(round_trips, count=2, size=2 << 20))
+
+
+def outcomes_with_impostor(
+    secure: LocalCommittee, programs: Programs, files: TlsFiles | None
+) -> list[Any]:
+    """Members 0 and 1 as they are, and a member 2 that has other files."""
+    addresses = secure.parties[2].seat.addresses
+    with Party(Seat(2, addresses, files)) as impostor:
+        impostor.wait_until_warm()
+        secure.wait_until_warm()
+        return outcomes(
+            [
+                run_in_session(party, programs.short, "impostor", join_seconds=1.5)
+                for party in (*secure.parties[:2], impostor)
+            ]
+        )
+
+
+def test_a_certificate_of_another_authority_is_refused(
+    secure: LocalCommittee, programs: Programs, stranger: TlsFiles
+) -> None:
+    results = outcomes_with_impostor(secure, programs, stranger)
+    for result in results[:2]:
+        assert isinstance(result, PeerUnreachable)
+        assert result.rank == 2
+        assert "certificate verify failed" in str(result)
+    assert isinstance(results[2], PeerUnreachable)
+    assert_serves(secure, programs)
+
+
+def test_a_member_without_a_certificate_is_refused(
+    secure: LocalCommittee, programs: Programs
+) -> None:
+    results = outcomes_with_impostor(secure, programs, None)
+    assert all(isinstance(result, PeerUnreachable) for result in results)
+    assert [result.rank for result in results[:2]] == [2, 2]
+
+
+def test_a_member_cannot_pass_for_another(
+    secure: LocalCommittee, programs: Programs, members: list[TlsFiles]
+) -> None:
+    """Member 1 has a certificate of the authority, and not one for member 2."""
+    results = outcomes_with_impostor(secure, programs, members[1])
+    for result in results[:2]:
+        assert isinstance(result, PeerUnreachable)
+        assert "the certificate of member 2 is not for member-2" in str(result)
+    assert "the certificate of member 2 is not for member-2" in str(results[2])
+
+
+def link_of(seat: Seat, addresses: tuple[str, ...], seconds: float) -> Any:
+    link = create_link(seat, "raw", addresses, Deadline(seconds))
+    link.stop_link()
+    return "linked"
+
+
+def test_spus_own_link_refuses_a_stranger(members: list[TlsFiles], stranger: TlsFiles) -> None:
+    addresses = free_addresses()
+    seats = [Seat(rank, addresses, members[rank]) for rank in range(3)]
+    linked = outcomes([lambda s=seat: link_of(s, addresses, 5) for seat in seats])
+    assert linked == ["linked"] * 3
+    addresses = free_addresses()
+    seats = [Seat(rank, addresses, [*members[:2], stranger][rank]) for rank in range(3)]
+    results = outcomes([lambda s=seat: link_of(s, addresses, 1) for seat in seats])
+    assert all(isinstance(result, LinkFailed) for result in results)
+
+
+def test_spus_own_link_demands_a_certificate(members: list[TlsFiles], authority: Authority) -> None:
+    """Whoever connects to the link's port without one is not let in."""
+    addresses = free_addresses()
+    seats = [Seat(rank, addresses, members[rank]) for rank in range(3)]
+    hold = threading.Event()
+
+    def member(seat: Seat) -> None:
+        link = create_link(seat, "held", addresses, Deadline(20))
+        hold.wait(10)
+        link.stop_link()
+
+    def caller() -> str:
+        context = ssl.create_default_context(cafile=str(authority.certificate))
+        context.check_hostname = False
+        try:
+            with socket.create_connection(split_address(addresses[0]), 5) as plain:
+                with context.wrap_socket(plain) as stream:
+                    stream.sendall(b"GET / HTTP/1.1\r\n\r\n")
+                    return f"got in: {stream.recv(100)!r}"
+        except (ssl.SSLError, ConnectionError) as error:
+            return f"refused: {error}"
+
+    threads = [threading.Thread(target=member, args=(seat,)) for seat in seats]
+    for thread in threads:
+        thread.start()
+    time.sleep(1.0)
+    said = caller()
+    hold.set()
+    for thread in threads:
+        thread.join()
+    assert said.startswith("refused") or said == "got in: b''", said
+
+
+def test_files_that_do_not_fit_are_refused(members: list[TlsFiles], tmp_path: Path) -> None:
+    one, other = members[:2]
+    with pytest.raises(TlsInvalid, match="does not exist"):
+        TlsFiles(tmp_path / "none.pem", one.private_key, one.authority)
+    with pytest.raises(TlsInvalid, match="key values mismatch"):
+        TlsFiles(one.certificate, other.private_key, one.authority)
+    with pytest.raises(TlsInvalid):
+        TlsFiles(one.certificate, one.private_key, one.private_key)
+
+
+def test_addresses_off_loopback_are_taken_with_tls(members: list[TlsFiles]) -> None:
+    seat = Seat(0, ("10.0.0.1:1", "10.0.0.2:1", "peer.example:1"), members[0])
+    assert Seat.from_json(seat.to_json()) == seat
