@@ -239,13 +239,18 @@ class Rendezvous:
             self._check(hello, hello.rank)  # the caller finds the same in our greeting
         except (OSError, FrameInvalid, Refused) as error:
             stream.close()
-            for rank in self._reasons:
-                if rank > self._seat.rank and rank not in self._met:
-                    self._reasons[rank] = f"the last caller was refused: {_explain(error)}"
+            if not isinstance(error, TimeoutError):  # which says less than what was noted before
+                self._note_refusal(f"a caller was refused: {_explain(error)}")
             return
         finally:
             self._answering.release()
         self._answered.put((hello, purpose, connection))
+
+    def _note_refusal(self, reason: str) -> None:
+        """Whoever it was, it may have been one of those who are missing."""
+        for rank in self._reasons:
+            if rank > self._seat.rank and rank not in self._met:
+                self._reasons[rank] = reason
 
     def _check_caller(self, hello: Hello, purpose: str, stream: socket.socket) -> None:
         if purpose not in PURPOSES:

@@ -28,7 +28,9 @@ from opfl_chain.mpc.statistics import total
 
 def test_run_plain_computes_the_program(programs: Programs) -> None:
     with MemoryCommittee() as committee:
-        assert np.array_equal(committee.run_plain(programs.short, {"x": X, "y": Y})["result"], POWERS)
+        assert np.array_equal(
+            committee.run_plain(programs.short, {"x": X, "y": Y})["result"], POWERS
+        )
 
 
 def test_one_session_runs_several_programs_and_opens_their_outputs(programs: Programs) -> None:
@@ -103,7 +105,7 @@ def failures(action: Callable[[Session], Any], seconds: float = 5.0) -> list[Bas
     """What each member raises."""
 
     def caught(session: Session) -> BaseException:
-        with pytest.raises(Exception) as info:  # noqa: PT011
+        with pytest.raises(Exception) as info:
             action(session)
         return info.value
 

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import socket
 import ssl
 import subprocess
-import threading
-import time
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-
 
 import pytest
 from mpc_support import Programs, assert_serves, outcomes, run_in_session
 
-from opfl_chain.mpc.deadline import Deadline
-from opfl_chain.mpc.errors import LinkFailed, PeerUnreachable, TlsInvalid
-from opfl_chain.mpc.link import create_link
+from opfl_chain.mpc.errors import PeerUnreachable, TlsInvalid
 from opfl_chain.mpc.local_committee import LocalCommittee, free_addresses
 from opfl_chain.mpc.party import Party
 from opfl_chain.mpc.probe import round_trips
@@ -138,54 +136,51 @@ def test_a_member_cannot_pass_for_another(
     assert "the certificate of member 2 is not for member-2" in str(results[2])
 
 
-def link_of(seat: Seat, addresses: tuple[str, ...], seconds: float) -> Any:
-    link = create_link(seat, "raw", addresses, Deadline(seconds))
-    link.stop_link()
-    return "linked"
+@contextmanager
+def bare_links(
+    files: Sequence[TlsFiles], seconds: float
+) -> Iterator[tuple[tuple[str, ...], list[str]]]:
+    """SPU's link between three processes: its addresses, and what each process says."""
+    addresses = free_addresses()
+    members = [
+        subprocess.Popen(
+            [
+                *(sys.executable, Path(__file__).with_name("link_member.py")),
+                *(json.dumps(Seat(rank, addresses, each).to_json()), str(seconds)),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        for rank, each in enumerate(files)
+    ]
+    try:
+        yield addresses, [member.stdout.readline() for member in members if member.stdout]
+    finally:
+        for member in members:
+            member.communicate()
 
 
 def test_spus_own_link_refuses_a_stranger(members: list[TlsFiles], stranger: TlsFiles) -> None:
-    addresses = free_addresses()
-    seats = [Seat(rank, addresses, members[rank]) for rank in range(3)]
-    linked = outcomes([lambda s=seat: link_of(s, addresses, 5) for seat in seats])
-    assert linked == ["linked"] * 3
-    addresses = free_addresses()
-    seats = [Seat(rank, addresses, [*members[:2], stranger][rank]) for rank in range(3)]
-    results = outcomes([lambda s=seat: link_of(s, addresses, 1) for seat in seats])
-    assert all(isinstance(result, LinkFailed) for result in results)
+    with bare_links([*members[:2], stranger], 2.0) as (_, said):
+        assert not any("linked" in line for line in said)
 
 
 def test_spus_own_link_demands_a_certificate(members: list[TlsFiles], authority: Authority) -> None:
     """Whoever connects to the link's port without one is not let in."""
-    addresses = free_addresses()
-    seats = [Seat(rank, addresses, members[rank]) for rank in range(3)]
-    hold = threading.Event()
-
-    def member(seat: Seat) -> None:
-        link = create_link(seat, "held", addresses, Deadline(20))
-        hold.wait(10)
-        link.stop_link()
-
-    def caller() -> str:
-        context = ssl.create_default_context(cafile=str(authority.certificate))
-        context.check_hostname = False
-        try:
-            with socket.create_connection(split_address(addresses[0]), 5) as plain:
+    context = ssl.create_default_context(cafile=str(authority.certificate))
+    context.check_hostname = False
+    with bare_links(members, 20.0) as (addresses, said):
+        assert said == ["linked\n"] * 3
+        with socket.create_connection(split_address(addresses[0]), 5) as plain:
+            try:
                 with context.wrap_socket(plain) as stream:
                     stream.sendall(b"GET / HTTP/1.1\r\n\r\n")
-                    return f"got in: {stream.recv(100)!r}"
-        except (ssl.SSLError, ConnectionError) as error:
-            return f"refused: {error}"
-
-    threads = [threading.Thread(target=member, args=(seat,)) for seat in seats]
-    for thread in threads:
-        thread.start()
-    time.sleep(1.0)
-    said = caller()
-    hold.set()
-    for thread in threads:
-        thread.join()
-    assert said.startswith("refused") or said == "got in: b''", said
+                    answer = stream.recv(100)
+            except (ssl.SSLError, ConnectionError):
+                answer = b""
+    assert answer == b""
 
 
 def test_files_that_do_not_fit_are_refused(members: list[TlsFiles], tmp_path: Path) -> None:

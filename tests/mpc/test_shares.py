@@ -36,7 +36,9 @@ def test_shares_made_by_hand_reconstruct_here_and_in_spu(array: np.ndarray) -> N
         assert opened.dtype == array.dtype
 
 
-@pytest.mark.parametrize("array", [a for a in ARRAYS if a.ndim], ids=lambda a: f"{a.dtype}{a.shape}")
+@pytest.mark.parametrize(
+    "array", [a for a in ARRAYS if a.ndim], ids=lambda a: f"{a.dtype}{a.shape}"
+)
 def test_shares_made_by_spu_are_read_exactly(array: np.ndarray) -> None:
     native = IO.make_shares(array, libspu.Visibility.VIS_SECRET)
     shares = [from_native(rank, each) for rank, each in enumerate(native)]
@@ -100,7 +102,9 @@ def test_public_values_are_encoded_as_secret_ones() -> None:
     values = np.array([1.5, -2.25, 1 / 3], np.float32)
     share = public_share(0, values, BITS)
     assert np.array_equal(share.words, encode(values, BITS))
-    assert np.array_equal(IO.reconstruct([to_native(share)] * 3), decode(share.words, "float32", BITS))
+    assert np.array_equal(
+        IO.reconstruct([to_native(share)] * 3), decode(share.words, "float32", BITS)
+    )
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 2.0**41])
