@@ -205,7 +205,8 @@ def test_another_process_compiles_the_same_bytes(programs: Programs) -> None:
     """Elsewhere, after other work, and with other file names in the trace."""
     script = (
         "from mpc_support import *\n"
-        "compile_program(Program('before', power(9), (secret('x', (2,)), secret('y', (2,)))), OPTIONS)\n"
+        "two = (secret('x', (2,)), secret('y', (2,)))\n"
+        "compile_program(Program('before', power(9), two), OPTIONS)\n"
         "from opfl_chain.mpc.compiler import lower\n"
         "pair = (secret('x', (4,), 'int64'), secret('y', (4,), 'int64'))\n"
         "program = Program('short', power(3), pair)\n"
