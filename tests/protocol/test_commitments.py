@@ -18,7 +18,7 @@ from opfl_chain.protocol.beacon import (
     proof_of_possession_message,
     seed_of_signature,
 )
-from opfl_chain.protocol.dataset import dataset_leaf, dataset_tree
+from opfl_chain.protocol.dataset import dataset_leaf, dataset_tree, is_input_of_round
 from opfl_chain.protocol.errors import ProtocolError, WidthError
 from opfl_chain.protocol.gradient import (
     Subject,
@@ -27,7 +27,6 @@ from opfl_chain.protocol.gradient import (
     shares_commitment,
 )
 from opfl_chain.protocol.identifiers import job_and_number, round_id_of
-from opfl_chain.protocol.merkle import verify_proof
 
 ADDRESS = "0x" + "11" * 20
 commitments = st.one_of(
@@ -87,8 +86,8 @@ def test_input_cannot_be_moved_to_another_round(input_commitments, data):
     tree = dataset_tree(input_commitments)
     t = data.draw(st.integers(0, len(input_commitments) - 1))
     proof = tree.proof(t)
-    assert verify_proof(proof, tree.root, dataset_leaf(t, input_commitments[t]))
-    assert not verify_proof(proof, tree.root, dataset_leaf(t + 1, input_commitments[t]))
+    assert is_input_of_round(tree.root, t, input_commitments[t], proof)
+    assert not is_input_of_round(tree.root, t + 1, input_commitments[t], proof)
 
 
 ring_words = (
