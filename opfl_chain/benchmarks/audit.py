@@ -63,30 +63,34 @@ class AuditBench:
 
     @property
     def report(self) -> dict[str, Any]:
-        naive_seconds = self.total("naive_replay", "naive_boundary", "naive_commitment")
-        shares = self.total("replay", "boundary", "gate1_shares")
-        tree = self.total("replay", "boundary", "gate1_mpc")
         return {
             "model": self.model,
             "repeats": self.repeats,
-            "naive_seconds": naive_seconds,
-            "ours_seconds": shares,
-            "speedup": naive_seconds / shares,
-            "ours_mpc_seconds": tree,
-            "speedup_mpc": naive_seconds / tree,
-            "replay_speedup": self._ratio("naive_replay", "replay", "seconds"),
-            "replay_bytes_ratio": self._ratio("naive_replay", "replay", "sent_bytes"),
-            "replay_messages_ratio": self._ratio("naive_replay", "replay", "sent_messages"),
-            "boundary_speedup": self._ratio("naive_boundary", "boundary", "seconds"),
+            "ours_seconds": self.total("replay", "boundary", "gate1_shares"),
+            "ours_mpc_seconds": self.total("replay", "boundary", "gate1_mpc"),
+            **(self._comparison if "naive_replay" in self.stages else {}),
             "gate1_mpc_seconds": self.stages["gate1_mpc"].seconds,
             "gate1_shares_seconds": self.stages["gate1_shares"].seconds,
-            "gate1_shares_of_naive_replay": self._ratio("gate1_shares", "naive_replay", "seconds"),
             "batch_seconds_per_audit": {
                 name.removeprefix(_BATCH): cost.seconds / int(name.removeprefix(_BATCH))
                 for name, cost in self.stages.items()
                 if name.startswith(_BATCH)
             },
             "stages": {name: asdict(cost) for name, cost in self.stages.items()},
+        }
+
+    @property
+    def _comparison(self) -> dict[str, float]:
+        naive_seconds = self.total("naive_replay", "naive_boundary", "naive_commitment")
+        return {
+            "naive_seconds": naive_seconds,
+            "speedup": naive_seconds / self.total("replay", "boundary", "gate1_shares"),
+            "speedup_mpc": naive_seconds / self.total("replay", "boundary", "gate1_mpc"),
+            "replay_speedup": self._ratio("naive_replay", "replay", "seconds"),
+            "replay_bytes_ratio": self._ratio("naive_replay", "replay", "sent_bytes"),
+            "replay_messages_ratio": self._ratio("naive_replay", "replay", "sent_messages"),
+            "boundary_speedup": self._ratio("naive_boundary", "boundary", "seconds"),
+            "gate1_shares_of_naive_replay": self._ratio("gate1_shares", "naive_replay", "seconds"),
         }
 
     def _ratio(self, above: str, below: str, field: str) -> float:
@@ -124,21 +128,24 @@ def counted_opening(transport: Transport, **arguments: Any) -> list[Any]:
 
 
 def bench_audit(
-    model: Model, repeats: int, batches: Sequence[int], progress: Progress
+    model: Model, repeats: int, batches: Sequence[int], with_naive: bool, progress: Progress
 ) -> AuditBench:
     """Compile, start three processes, and measure all stages in turn."""
     step = Step(model)
     progress("compiling")
     cache = ExecutableCache()
     compiled = {
-        "replay": cache.compile(replay_program(model, 1, float(LOSS_SCALE)), OURS),
-        "naive_replay": cache.compile(naive.replay_program(model, 1), NAIVE),
-        "naive_boundary": cache.compile(naive.boundary_program(step.boundary), NAIVE),
-        "naive_commitment": cache.compile(naive.commitment_program(model.layout.size), NAIVE),
-    } | {
         _batched(size): cache.compile(replay_program(model, 1, float(LOSS_SCALE), size), OURS)
-        for size in batches
+        for size in {1, *batches}
     }
+    compiled["replay"] = compiled[_batched(1)]
+    if with_naive:
+        programs = {
+            "naive_replay": naive.replay_program(model, 1),
+            "naive_boundary": naive.boundary_program(step.boundary),
+            "naive_commitment": naive.commitment_program(model.layout.size),
+        }
+        compiled |= {name: cache.compile(program, NAIVE) for name, program in programs.items()}
     samples: dict[str, list[Cost]] = {}
     with LocalCommittee() as local, local.session("bench", seconds=3600) as committee:
         stages = Stages(committee, step, compiled, batches)
@@ -171,7 +178,7 @@ class Stages:
         self._input = shared(step.training_input)
         self._tree_commitment, self._tree = tree_of(step.gradient)
         self._commitment, self._packages = packages_of(step.gradient)
-        self.all: dict[str, Callable[[], Cost]] = {
+        stages: dict[str, Callable[[], Cost]] = {
             "naive_replay": lambda: self._replay("naive_replay"),
             "replay": lambda: self._replay("replay"),
             "naive_boundary": self._naive_boundary,
@@ -179,6 +186,11 @@ class Stages:
             "naive_commitment": self._naive_commitment,
             "gate1_mpc": self._opening,
             "gate1_shares": self._verify_packages,
+        }
+        self.all = {
+            name: measure
+            for name, measure in stages.items()
+            if name in compiled or not name.startswith("naive")
         }
         for size in batches:
             self.all[_batched(size)] = lambda size=size: self._batch(size)  # type: ignore[misc]
