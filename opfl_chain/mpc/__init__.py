@@ -6,5 +6,5 @@
 - `aby3`: between ring components and SPU's shares, exactly
 - `errors`: all that can go wrong, by name
 
-Nothing here imports jax but `program` and `compiler`: a party's process starts without it.
+A party's process imports neither jax nor pydantic nor `spu`, only SPU's native library.
 """

@@ -14,7 +14,7 @@ from spu.utils import frontend
 
 from opfl_chain.mpc.errors import CompilationFailed
 from opfl_chain.mpc.executable import Executable, Output, Visibility
-from opfl_chain.mpc.native import libspu
+from opfl_chain.mpc.native import libspu, reason_of
 from opfl_chain.mpc.options import MpcOptions
 from opfl_chain.mpc.program import Program
 
@@ -101,7 +101,7 @@ def compile_lowered(lowered: Lowered, options: MpcOptions) -> Executable:
     try:
         code = libspu.compile(source, options.compiler_options())
     except RuntimeError as error:
-        raise CompilationFailed(program.name, str(error)) from error
+        raise CompilationFailed(program.name, reason_of(error)) from error
     return Executable(program.name, program.inputs, lowered.outputs, options, code)
 
 

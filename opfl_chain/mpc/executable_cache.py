@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import tempfile
 from pathlib import Path
 
@@ -33,7 +34,8 @@ class ExecutableCache:
     def compile(self, program: Program, options: MpcOptions) -> Executable:
         """The executable of a program, from the cache or new."""
         lowered = lower(program)
-        path = self.folder / f"{program.name}-{lowered.fingerprint(options)}.executable"
+        readable = re.sub(r"[^\w.-]", "_", program.name)
+        path = self.folder / f"{readable}-{lowered.fingerprint(options)}.executable"
         if stored := _read(path):
             return stored
         executable = compile_lowered(lowered, options)

@@ -40,13 +40,13 @@ def pack(frame: Frame) -> list[Buffer]:
     return [_PREFIX.pack(_MAGIC, len(text), sum(sizes)) + text, *blobs]
 
 
-def send_frame(stream: socket.socket, frame: Frame, deadline: Deadline) -> None:
+def send_frame(stream: socket.socket, frame: Frame, deadline: Deadline | None) -> None:
     for buffer in pack(frame):
-        stream.settimeout(deadline.remaining or 1e-6)
+        _limit(stream, deadline)
         stream.sendall(buffer)
 
 
-def receive_frame(stream: socket.socket, deadline: Deadline, limit: int) -> Frame:
+def receive_frame(stream: socket.socket, deadline: Deadline | None, limit: int) -> Frame:
     """The next frame. Raises TimeoutError, ConnectionError at the end, and FrameInvalid."""
     text_size, body_size = _sizes(_receive(stream, _PREFIX.size, deadline), limit)
     text = _receive(stream, text_size, deadline)
@@ -102,11 +102,16 @@ def _are_sizes(sizes: object) -> bool:
     return isinstance(sizes, Sequence) and all(type(size) is int and size >= 0 for size in sizes)
 
 
-def _receive(stream: socket.socket, size: int, deadline: Deadline) -> bytearray:
+def _limit(stream: socket.socket, deadline: Deadline | None) -> None:
+    """Without a deadline a call blocks for as long as it takes; at it, it fails at once."""
+    stream.settimeout(None if deadline is None else deadline.remaining or 1e-6)
+
+
+def _receive(stream: socket.socket, size: int, deadline: Deadline | None) -> bytearray:
     data = bytearray(size)
     view, received = memoryview(data), 0
     while received < size:
-        stream.settimeout(deadline.remaining or 1e-6)
+        _limit(stream, deadline)
         count = stream.recv_into(view[received:])
         if not count:
             raise ConnectionError("the other end closed the connection")

@@ -6,11 +6,12 @@ from typing import Any
 
 from opfl_chain.mpc.deadline import Deadline
 from opfl_chain.mpc.errors import LinkFailed
-from opfl_chain.mpc.native import libspu
+from opfl_chain.mpc.native import libspu, reason_of
 from opfl_chain.mpc.seat import Seat
 
 _RETRY_MILLISECONDS = 20
 """Peers meet first and create the link at the same time, so that waiting long makes no sense."""
+_RETRIES = 10_000 // _RETRY_MILLISECONDS
 
 
 def create_link(seat: Seat, link_id: str, addresses: tuple[str, ...], deadline: Deadline) -> Any:
@@ -24,13 +25,14 @@ def create_link(seat: Seat, link_id: str, addresses: tuple[str, ...], deadline: 
     description.http_timeout_ms = milliseconds
     description.connect_retry_times = max(1, milliseconds // _RETRY_MILLISECONDS)
     description.connect_retry_interval_ms = _RETRY_MILLISECONDS
-    # By default a message that was refused is sent again after a second, and one was, always.
+    # By default a message that was refused is sent again after a second, and one was, always. If
+    # it cannot be sent at all libspu ends the process, so let the watch be first to find out why.
     description.retry_opts.retry_interval_ms = _RETRY_MILLISECONDS
-    description.retry_opts.retry_interval_incr_ms = _RETRY_MILLISECONDS
+    description.retry_opts.retry_interval_incr_ms = 0
+    description.retry_opts.max_retry = _RETRIES
     if seat.tls:
         seat.tls.apply_to_link(description)
     try:
         return libspu.link.create_brpc(description, seat.rank)
     except RuntimeError as error:
-        reason = str(error).partition("stacktrace:")[0].removeprefix("what:").strip()
-        raise LinkFailed(addresses[seat.rank], reason) from error
+        raise LinkFailed(addresses[seat.rank], reason_of(error)) from error

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.machinery
 import importlib.util
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -33,3 +34,10 @@ def _load() -> ModuleType:
 
 
 libspu: Any = _load()
+
+
+def reason_of(error: RuntimeError) -> str:
+    """What libspu says in an error, without its stack trace."""
+    return (
+        re.split(r"stacktrace:", str(error), flags=re.IGNORECASE)[0].removeprefix("what:").strip()
+    )

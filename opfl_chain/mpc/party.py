@@ -48,6 +48,7 @@ class Party:
 
     def wait_until_warm(self, seconds: float = 30.0) -> None:
         """Wait for the child process to have started, where the first session must not."""
+        self._replace_dead_child()
         self.request({"do": "nothing"}, Deadline(seconds), "its process started")
 
     def session(
@@ -63,10 +64,9 @@ class Party:
         The whole session must be over after `seconds`. A peer must come within `join_seconds`, and
         may not be silent for `stall_seconds`; pulses come twice a second.
         """
-        if self._child is None:
-            raise SessionClosed("the party is closed")
         if self._session is not None:
             raise SessionClosed(f"audit {self._session.audit!r} is still under way")
+        self._replace_dead_child()
         session = PartySession(self, audit, Deadline(seconds))
         self._session = session
         session.join(join_seconds, stall_seconds)
@@ -89,6 +89,11 @@ class Party:
     def abandon(self) -> None:
         """End the session without the peers' consent: they find that we are gone."""
         if self._session is not None:
+            self._renew()
+
+    def _replace_dead_child(self) -> None:
+        """Should something have ended it between two sessions."""
+        if self._child is not None and self._session is None and not self._child.alive:
             self._renew()
 
     def _renew(self) -> None:

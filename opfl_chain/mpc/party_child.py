@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-from pathlib import Path
 from typing import Any
 
 from opfl_chain.mpc.deadline import Deadline
@@ -29,25 +28,27 @@ class PartyChild:
     def __init__(self, rank: Rank) -> None:
         self._rank = rank
         self._stream, theirs = socket.socketpair()
-        descriptor, name = tempfile.mkstemp(prefix=f"opfl-member-{rank}-", suffix=".log")
-        self._log = Path(name)
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `kill`
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "opfl_chain.mpc.party_process", str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
-                stdout=descriptor,
-                stderr=descriptor,
+                stdout=self._log,
+                stderr=self._log,
                 start_new_session=True,
                 env=_environment(),
             )
         finally:
             theirs.close()
-            os.close(descriptor)
 
     @property
     def pid(self) -> int:
         return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
 
     def request(self, request: dict[str, Any], deadline: Deadline, phase: str) -> Any:
         """Have something done. Raises what it raised; the process is then of no more use."""
@@ -71,7 +72,7 @@ class PartyChild:
         self._stream.close()
         self._process.kill()
         self._process.wait()
-        self._log.unlink(missing_ok=True)
+        self._log.close()
 
     def _ending(self) -> str:
         try:
@@ -83,7 +84,8 @@ class PartyChild:
         return f"ended with code {code}"
 
     def _last_words(self) -> str:
-        lines = self._log.read_text(errors="replace").splitlines()[-_TAIL_LINES:]
+        self._log.seek(0)
+        lines = self._log.read().decode(errors="replace").splitlines()[-_TAIL_LINES:]
         return "\n".join(f"  {line}" for line in lines) or "  (empty)"
 
 

@@ -31,7 +31,6 @@ from opfl_chain.mpc.values import decode_value, encode_value
 from opfl_chain.mpc.watch import Watch
 from opfl_chain.mpc.wires import SocketWires
 
-_FOREVER = Deadline(10 * 365 * 86_400)
 _GRACE_SECONDS = 2.0
 
 
@@ -55,11 +54,11 @@ class JoinedSession:
             )
             server.watch = self.watch
             self.watch.phase = "the members connected their links"
-            link = create_link(seat, meeting.link_id, meeting.link_addresses, deadline)
+            self._link = create_link(seat, meeting.link_id, meeting.link_addresses, deadline)
         linked = time.perf_counter()
         self.wires = SocketWires(meeting.streams, deadline)
         self.runtime = Runtime(
-            link=link,
+            link=self._link,
             wires=self.wires,
             rank=seat.rank,
             addresses=seat.addresses,
@@ -69,13 +68,16 @@ class JoinedSession:
         self.timings = {"meet_seconds": met - started, "link_seconds": linked - met}
 
     def leave(self) -> None:
-        """End the session in good order: when all have what they need of each other.
+        """End the session in good order, when all have what they need of each other.
 
-        Not by `stop_link`: if a peer is through with it first, it waits for an answer in vain.
+        `stop_link` waits for the peers' last acknowledgements, which do not come if they have
+        dropped their links: so nobody does before all have stopped.
         """
         self.watch.expect_end()
-        self.runtime.exchange(b"leaving")
+        self._link.stop_link()
+        self.runtime.exchange(b"stopped")
         self.runtime.drop_link()
+        del self._link
         self.watch.leave()
         self.wires.close()
 
@@ -87,30 +89,22 @@ class Server:
         self.watch: Watch | None = None
         self._stream = stream
         self._session: JoinedSession | None = None
-        self._failed: SessionError | None = None
-        # Held by whoever replies: this thread when it is done, or the watch's when it is not.
         self._replying = threading.Lock()
-        self._busy = False
 
     def serve(self) -> None:
         while True:
-            frame = receive_frame(self._stream, _FOREVER, HUGE)
-            with self._replying:
-                if self._failed:
-                    self._fail_with(self._failed)
-                self._busy = True
-            request = decode_value(frame.header, frame.blobs)
-            try:
-                result = self._do(request)
-            except Exception as error:  # noqa: BLE001 - whatever it is, the member is told
-                self._give_up(as_mpc_error(error, str(request.get("procedure", request["do"]))))
+            frame = receive_frame(self._stream, None, HUGE)
             blobs: list[Buffer] = []
-            header = {"result": encode_value(result, blobs)}
+            try:
+                result = self._do(decode_value(frame.header, frame.blobs))
+                header = {"result": encode_value(result, blobs)}
+            except Exception as error:  # noqa: BLE001 - whatever it is, the member is told
+                name = frame.header.get("procedure", frame.header.get("do"))
+                self._give_up(as_mpc_error(error, str(name)))
             with self._replying:
-                self._busy = False
                 if self.watch:
                     self.watch.phase = "this member was asked for nothing"
-                send_frame(self._stream, Frame(header, tuple(blobs)), _FOREVER)
+                send_frame(self._stream, Frame(header, tuple(blobs)), None)
 
     def _do(self, request: dict[str, Any]) -> Any:
         match request["do"]:
@@ -140,13 +134,14 @@ class Server:
         return runtime.call(procedure, **arguments)
 
     def fail(self, error: SessionError) -> None:
-        """What the watch calls: the session is over, whatever the other thread is doing."""
+        """What the watch calls: the session is over, whatever the other thread is doing.
+
+        If it is doing nothing, the member finds this reply when it asks for something.
+        """
         with self._replying:
             if self.watch:
                 self.watch.say_why(error)
-            if self._busy:
-                self._fail_with(error)
-            self._failed = error  # for the next request
+            self._fail_with(error)
 
     def _give_up(self, error: MpcError) -> None:
         if isinstance(error, PeerLost):

@@ -5,7 +5,6 @@ SPU counts what a link carries but tells only its log, of which a process has on
 
 from __future__ import annotations
 
-import atexit
 import os
 import tempfile
 import threading
@@ -20,21 +19,21 @@ class RunLog:
 
     def __init__(self) -> None:
         descriptor, name = tempfile.mkstemp(prefix="opfl-spu-", suffix=".log")
-        os.close(descriptor)
-        self._path = Path(name)
-        atexit.register(self._path.unlink, missing_ok=True)
+        self._file = os.fdopen(descriptor, "r+", errors="replace")
         options = libspu.logging.LogOptions()
         options.enable_console_logger = False
         options.system_log_path = name
         libspu.logging.setup_logging(options)
+        Path(name).unlink()  # SPU has it open, and so have we: it goes with the process
 
     def begin(self) -> None:
         """A run begins."""
-        os.truncate(self._path, 0)  # SPU appends, so it goes on at the new end
+        self._file.truncate(0)  # SPU appends, so it goes on at the new end
 
     def end(self) -> str:
         """What was logged since the run began."""
-        return self._path.read_text(errors="replace")
+        self._file.seek(0)
+        return self._file.read()
 
     def fail(self) -> None:
         """The run failed."""

@@ -22,7 +22,7 @@ from opfl_chain.mpc.errors import (
     ProgramFailed,
 )
 from opfl_chain.mpc.executable import Executable
-from opfl_chain.mpc.native import libspu
+from opfl_chain.mpc.native import libspu, reason_of
 from opfl_chain.mpc.options import MpcOptions
 from opfl_chain.mpc.ranks import Rank, peers_of
 from opfl_chain.mpc.run_inputs import shares_of_inputs
@@ -191,7 +191,7 @@ class Runtime:
         return machine
 
     def _failure(self, program: str, error: RuntimeError) -> PeerStalled | ProgramFailed:
-        message = str(error).partition("stacktrace:")[0].removeprefix("what:").strip()
+        message = reason_of(error)
         if late := _TIMEOUT.search(message):
             rank = int(late[1])
             return PeerStalled(rank, self._addresses[rank], self._recv_seconds)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
+from typing import Any
 
 import numpy as np
 import pytest
 from mpc_support import BITS, POWERS, Programs, X, Y, assert_serves, inputs_of, outcomes
 
+from opfl_chain.mpc.deadline import Deadline
 from opfl_chain.mpc.errors import (
     AddressInvalid,
     InputMismatch,
@@ -89,6 +92,16 @@ def test_a_restarted_party_finds_the_others(programs: Programs) -> None:
             assert_serves(local, programs)
 
 
+def test_a_process_that_died_between_sessions_is_replaced(
+    local: LocalCommittee, programs: Programs
+) -> None:
+    pid = local.parties[2].pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    time.sleep(0.2)
+    assert_serves(local, programs)
+
+
 def test_the_process_has_no_jax() -> None:
     script = (
         "import sys, opfl_chain.mpc.party_process\n"
@@ -119,6 +132,24 @@ def test_the_process_ends_with_its_member() -> None:
 
 
 # --- what a caller may get wrong
+
+
+@pytest.mark.parametrize(
+    ("procedure", "arguments", "reason"),
+    [
+        (round_trips, {"count": "three", "size": 1}, "TypeError: 'str' object cannot be"),
+        (Deadline, {}, "TypeError: Deadline cannot be sent to another process"),
+    ],
+)
+def test_a_procedure_that_fails_says_why(
+    local: LocalCommittee, programs: Programs, procedure: Any, arguments: Any, reason: str
+) -> None:
+    with (
+        pytest.raises(ProgramFailed, match=reason),
+        local.session(seconds=20) as committee,
+    ):
+        committee.each(lambda session: session.call(procedure, **arguments))
+    assert_serves(local, programs)
 
 
 def test_a_wrong_input_is_refused_and_the_peers_are_told(

@@ -5,21 +5,23 @@ Every test ends with a session of the same committee that works.
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
+import cheating_member
 import pytest
-from mpc_support import OPTIONS, Programs, assert_serves, inputs_of, outcomes, run_in_session
+from mpc_support import Programs, assert_serves, inputs_of, outcomes, run_in_session
 
 from opfl_chain.mpc.agreement import Agreement
-from opfl_chain.mpc.deadline import Deadline
 from opfl_chain.mpc.errors import (
     AddressTaken,
     DeadlineExceeded,
@@ -31,12 +33,8 @@ from opfl_chain.mpc.errors import (
     RuntimeDied,
     SessionError,
 )
-from opfl_chain.mpc.link import create_link
 from opfl_chain.mpc.local_committee import LocalCommittee
-from opfl_chain.mpc.native import libspu
-from opfl_chain.mpc.rendezvous import Meeting, Rendezvous
-from opfl_chain.mpc.seat import Seat, split_address
-from opfl_chain.mpc.wires import SocketWires
+from opfl_chain.mpc.seat import split_address
 
 RUNNING_SECONDS = 1.0
 """After which all are in the middle of the long program."""
@@ -261,122 +259,52 @@ def test_strangers_that_call_keep_nobody_waiting(local: LocalCommittee, programs
 # --- a member that cheats
 
 
-@dataclass(frozen=True)
-class Cheater:
-    """Member 2, which is this process, after it met the others."""
-
-    seat: Seat
-    meeting: Meeting
-    over: threading.Event
-    """Set when the others have ended."""
-
-    def send(self, streams: Iterable[socket.socket], data: bytes) -> None:
-        for stream in streams:
-            stream.setblocking(True)
-            stream.sendall(data)
-
-    def connect(self) -> tuple[Any, SocketWires]:
-        meeting = self.meeting
-        link = create_link(self.seat, meeting.link_id, meeting.link_addresses, Deadline(10))
-        return link, SocketWires(meeting.streams, Deadline(10))
-
-    def watched(self) -> list[socket.socket]:
-        return [connection.stream for connection in self.meeting.connections.values()]
-
-    def close(self) -> None:
-        for stream in [*self.watched(), *self.meeting.streams.values()]:
-            stream.close()
-
-
-Behaviour = Callable[[Cheater, Programs], None]
-
-
-def cheat(local: LocalCommittee, programs: Programs, behave: Behaviour) -> list[Any]:
-    """Outcomes of members 0 and 1 when member 2 behaves as it likes."""
+def cheat(local: LocalCommittee, programs: Programs, behaviour: str) -> list[Any]:
+    """Outcomes of members 0 and 1 when member 2 behaves like that."""
     local.wait_until_warm()
-    seat, over = local.parties[2].seat, threading.Event()
-
-    def member_2() -> None:
-        with seat.reserve_link_port() as holder:
-            meeting = Rendezvous(seat, "cheat", holder.getsockname()[1], Deadline(15)).meet()
-            cheater = Cheater(seat, meeting, over)
-            behave(cheater, programs)
-            over.wait(15)
-            cheater.close()
-
-    actions = [
-        run_in_session(party, programs.short, "cheat", seconds=5, join_seconds=3, stall_seconds=1.5)
-        for party in local.parties[:2]
-    ]
-    thread = threading.Thread(target=member_2)
-    thread.start()
+    seat = json.dumps(local.parties[2].seat.to_json())
+    agreement = Agreement.to_run(programs.short, inputs_of(2)).to_bytes().decode()
+    member_2 = subprocess.Popen(
+        [sys.executable, cheating_member.__file__, behaviour, seat, agreement],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
     try:
-        return outcomes(actions)
+        assert member_2.stdout is not None
+        assert member_2.stdout.readline() == b"here\n"
+        limits = {"seconds": 5.0, "join_seconds": 3.0, "stall_seconds": 1.5}
+        return outcomes(
+            [
+                run_in_session(party, programs.short, cheating_member.AUDIT, **limits)
+                for party in local.parties[:2]
+            ]
+        )
     finally:
-        over.set()
-        thread.join()
-
-
-def say_nothing(cheater: Cheater, programs: Programs) -> None:
-    return
-
-
-def go_away(cheater: Cheater, programs: Programs) -> None:
-    cheater.close()
-
-
-def send_garbage_to_the_watch(cheater: Cheater, programs: Programs) -> None:
-    cheater.send(cheater.watched(), b"garbage, and more of it")
-
-
-def send_garbage_for_an_agreement(cheater: Cheater, programs: Programs) -> None:
-    _, wires = cheater.connect()
-    for rank in (0, 1):
-        wires.send(rank, b"\xff" * 100)
-
-
-def announce_a_huge_message(cheater: Cheater, programs: Programs) -> None:
-    cheater.connect()
-    cheater.send(cheater.meeting.streams.values(), b"\xff" * 8)
-
-
-def send_garbage_to_spu(cheater: Cheater, programs: Programs) -> None:
-    """Agree to run the program, and then send something else than SPU expects."""
-    link, wires = cheater.connect()
-    agreement = Agreement.to_run(programs.short, inputs_of(2)).to_bytes()
-    for rank in (0, 1):
-        wires.send(rank, agreement)
-    for rank in (0, 1):
-        wires.receive(rank)
-    machine = libspu.RuntimeWrapper(link, OPTIONS.runtime_config())
-    for rank in (0, 1):
-        for _ in range(4):
-            link.send_async(rank, b"garbage")
-    cheater.over.wait(15)
-    del machine
+        member_2.kill()
+        member_2.communicate()
 
 
 @pytest.mark.parametrize(
-    ("behave", "kind"),
+    ("behaviour", "kind"),
     [
-        (say_nothing, PeerStalled),
+        ("say_nothing", PeerStalled),
         # Lost, or never there, by whether the others had met by then.
-        (go_away, (PeerLost, PeerUnreachable)),
-        (send_garbage_to_the_watch, (PeerLost, PeerUnreachable)),
-        (send_garbage_for_an_agreement, MessageInvalid),
-        (announce_a_huge_message, MessageInvalid),
+        ("go_away", (PeerLost, PeerUnreachable)),
+        ("send_garbage_to_the_watch", (PeerLost, PeerUnreachable)),
+        ("send_garbage_for_an_agreement", MessageInvalid),
+        ("announce_a_huge_message", MessageInvalid),
     ],
 )
 def test_a_member_that_misbehaves_is_named(
-    local: LocalCommittee, programs: Programs, behave: Behaviour, kind: Any
+    local: LocalCommittee, programs: Programs, behaviour: str, kind: Any
 ) -> None:
-    for result in cheat(local, programs, behave):
+    for result in cheat(local, programs, behaviour):
         assert isinstance(result, kind), result
         assert result.rank == 2
 
 
 def test_garbage_in_the_middle_of_a_run_ends_it(local: LocalCommittee, programs: Programs) -> None:
     """SPU may raise, hang or crash: each member's own process takes the damage."""
-    for result in cheat(local, programs, send_garbage_to_spu):
+    for result in cheat(local, programs, "send_garbage_to_spu"):
         assert isinstance(result, SessionError), result
     assert_serves(local, programs)

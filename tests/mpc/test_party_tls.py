@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import select
 import shutil
 import socket
 import ssl
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 from mpc_support import Programs, assert_serves, outcomes, run_in_session
 
+from opfl_chain.mpc.deadline import Deadline
 from opfl_chain.mpc.errors import PeerUnreachable, TlsInvalid
 from opfl_chain.mpc.local_committee import LocalCommittee, free_addresses
 from opfl_chain.mpc.party import Party
@@ -140,30 +142,35 @@ def test_a_member_cannot_pass_for_another(
 def bare_links(
     files: Sequence[TlsFiles], seconds: float
 ) -> Iterator[tuple[tuple[str, ...], list[str]]]:
-    """SPU's link between three processes: its addresses, and what each process says."""
+    """SPU's link between three processes: its addresses, and what they say within the time."""
     addresses = free_addresses()
     members = [
         subprocess.Popen(
             [
                 *(sys.executable, Path(__file__).with_name("link_member.py")),
-                *(json.dumps(Seat(rank, addresses, each).to_json()), str(seconds)),
+                json.dumps(Seat(rank, addresses, each).to_json()),
             ],
-            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            text=True,
         )
         for rank, each in enumerate(files)
     ]
+    silent, said = {member.stdout for member in members}, []
+    deadline = Deadline(seconds)
     try:
-        yield addresses, [member.stdout.readline() for member in members if member.stdout]
+        while silent and not deadline.passed:
+            for output in select.select(list(silent), [], [], deadline.remaining)[0]:
+                said.append(output.readline().decode())
+                silent.discard(output)
+        yield addresses, said
     finally:
         for member in members:
+            member.kill()
             member.communicate()
 
 
 def test_spus_own_link_refuses_a_stranger(members: list[TlsFiles], stranger: TlsFiles) -> None:
-    with bare_links([*members[:2], stranger], 2.0) as (_, said):
+    with bare_links([*members[:2], stranger], 3.0) as (_, said):
         assert not any("linked" in line for line in said)
 
 
