@@ -34,6 +34,7 @@ class Party:
 
     def __init__(self, seat: Seat) -> None:
         self.seat = seat
+        self._reservation = seat.reserve_address()
         self._child: PartyChild | None = PartyChild(seat.rank)
         self._session: PartySession | None = None
 
@@ -104,6 +105,7 @@ class Party:
 
     def close(self) -> None:
         self.ended()
+        self._reservation.close()
         if self._child is not None:
             self._child.kill()
             self._child = None

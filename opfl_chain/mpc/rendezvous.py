@@ -33,6 +33,11 @@ _POLL_SECONDS = 0.02
 """For calls that are being answered."""
 _MAX_ANSWERING = 16
 
+_NOT_CALLED = "it did not call us"
+_NO_ANSWER = "it does not answer"
+_NOBODY = "nobody listens there"
+_AWAY = (_NOT_CALLED, _NO_ANSWER, _NOBODY)
+
 
 @dataclass(frozen=True)
 class Meeting:
@@ -71,8 +76,7 @@ class Rendezvous:
         self._halves: dict[Hello, dict[str, Connection]] = {}
         self._answering = threading.Semaphore(_MAX_ANSWERING)
         self._reasons = {
-            rank: "it did not call us" if rank > seat.rank else "it does not answer"
-            for rank in peers_of(seat.rank)
+            rank: _NOT_CALLED if rank > seat.rank else _NO_ANSWER for rank in peers_of(seat.rank)
         }
 
     def meet(self) -> Meeting:
@@ -127,6 +131,12 @@ class Rendezvous:
             reason = "it came, and then did not meet the others"
         return PeerUnreachable(rank, self._seat.addresses[rank], self._deadline.seconds, reason)
 
+    def _note(self, rank: Rank, error: Exception, before: str = "") -> None:
+        """Why a peer is not here, unless we know better: that it is away, all who wait find out."""
+        away = isinstance(error, (TimeoutError, ConnectionError, ssl.SSLEOFError))
+        if not away or self._reasons[rank] in _AWAY:
+            self._reasons[rank] = before + _explain(error)
+
     def _welcome(self) -> None:
         """Take in those who have called twice, for either purpose."""
         while not self._answered.empty():
@@ -168,7 +178,7 @@ class Rendezvous:
                     self._check(hello, rank)
                     connections[purpose] = connection
             except (OSError, FrameInvalid, Refused) as error:
-                self._reasons[rank] = _explain(error)
+                self._note(rank, error)
                 return
             stack.pop_all()
         self._met[rank] = _Peer(hello, **connections)
@@ -195,16 +205,12 @@ class Rendezvous:
     # --- answering
 
     def _listen(self) -> socket.socket:
-        seat = self._seat
-        family = socket.AF_INET6 if ":" in seat.interface else socket.AF_INET
-        listener = socket.socket(family)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener = self._seat.reserve_address()
         try:
-            listener.bind((seat.interface, split_address(seat.address)[1]))
             listener.listen()
         except OSError as error:
             listener.close()
-            raise AddressTaken(seat.address, str(error)) from error
+            raise AddressTaken(self._seat.address, str(error)) from error
         listener.setblocking(False)
         return listener
 
@@ -239,18 +245,14 @@ class Rendezvous:
             self._check(hello, hello.rank)  # the caller finds the same in our greeting
         except (OSError, FrameInvalid, Refused) as error:
             stream.close()
-            if not isinstance(error, TimeoutError):  # which says less than what was noted before
-                self._note_refusal(f"a caller was refused: {_explain(error)}")
+            # Whoever it was, it may have been one of those who are missing.
+            for rank in set(self._reasons) - set(self._met):
+                if rank > self._seat.rank:
+                    self._note(rank, error, "a caller was refused: ")
             return
         finally:
             self._answering.release()
         self._answered.put((hello, purpose, connection))
-
-    def _note_refusal(self, reason: str) -> None:
-        """Whoever it was, it may have been one of those who are missing."""
-        for rank in self._reasons:
-            if rank > self._seat.rank and rank not in self._met:
-                self._reasons[rank] = reason
 
     def _check_caller(self, hello: Hello, purpose: str, stream: socket.socket) -> None:
         if purpose not in PURPOSES:
@@ -275,7 +277,7 @@ def _bracketed(host: str) -> str:
 
 def _explain(error: Exception) -> str:
     if isinstance(error, TimeoutError):
-        return "it does not answer"
+        return _NO_ANSWER
     if isinstance(error, ConnectionRefusedError):
-        return "nobody listens there"
+        return _NOBODY
     return str(error) or type(error).__name__

@@ -14,7 +14,6 @@ from opfl_chain.mpc.ranks import MEMBERS, Rank
 from opfl_chain.mpc.tls import TlsFiles
 
 _PORTS = range(1, 1 << 16)
-_ATTEMPTS = 50
 
 
 def split_address(address: str) -> tuple[str, int]:
@@ -95,21 +94,34 @@ class Seat:
             ports and tuple(ports),
         )
 
-    def reserve_link_port(self) -> socket.socket:
-        """Bind a free port for SPU's link. SPU can bind it too, until the socket is closed.
+    def bind(self, port: int) -> socket.socket:
+        """Bind a port of our interface, 0 for any that is free, so that it may be bound again.
 
-        Both allow the address to be reused and ours does not listen, so that no other process, and
-        no outgoing connection of any, takes the port before SPU does.
+        While the socket does not listen, another of ours, or SPU's, can bind the port and listen,
+        but no outgoing connection of any process takes it.
         """
         family = socket.AF_INET6 if ":" in self.interface else socket.AF_INET
-        for _ in range(_ATTEMPTS):
-            port = random.randint(*self.link_ports) if self.link_ports else 0
-            holder = socket.socket(family)
-            holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder = socket.socket(family)
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            holder.bind((self.interface, port))
+        except OSError as error:
+            holder.close()
+            raise AddressTaken(f"{self.interface}:{port}", str(error)) from error
+        return holder
+
+    def reserve_address(self) -> socket.socket:
+        """Keep the port at which members meet, between meetings."""
+        return self.bind(split_address(self.address)[1])
+
+    def reserve_link_port(self) -> socket.socket:
+        """Keep a port for SPU's link, until SPU has bound it."""
+        if self.link_ports is None:
+            return self.bind(0)
+        first, last = self.link_ports
+        for port in random.sample(range(first, last + 1), last + 1 - first):
             try:
-                holder.bind((self.interface, port))
-                return holder
-            except OSError as error:
-                holder.close()
-                reason = str(error)
-        raise AddressTaken(f"{self.interface}, ports {self.link_ports or 'any'}", reason)
+                return self.bind(port)
+            except AddressTaken:
+                continue
+        raise AddressTaken(f"{self.interface}, ports {first} to {last}", "none of them is free")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -16,6 +17,7 @@ from mpc_support import BITS, POWERS, Programs, X, Y, assert_serves, inputs_of, 
 from opfl_chain.mpc.deadline import Deadline
 from opfl_chain.mpc.errors import (
     AddressInvalid,
+    AddressTaken,
     InputMismatch,
     PeerFailed,
     PeerLost,
@@ -28,7 +30,7 @@ from opfl_chain.mpc.memory_committee import MemoryCommittee
 from opfl_chain.mpc.party import Party
 from opfl_chain.mpc.probe import round_trips
 from opfl_chain.mpc.runtime import Runtime
-from opfl_chain.mpc.seat import Seat
+from opfl_chain.mpc.seat import Seat, split_address
 from opfl_chain.mpc.session import Session
 from opfl_chain.mpc.statistics import total
 
@@ -204,6 +206,27 @@ def test_a_function_that_another_process_cannot_find_is_refused(local: LocalComm
     with local.session(seconds=30) as committee:
         results = committee.each(lambda session: session.call(round_trips, count=1, size=1))
     assert len(results) == 3
+
+
+def test_an_address_that_is_taken_is_found_at_once() -> None:
+    addresses = free_addresses()
+    with (
+        socket.create_server(split_address(addresses[1])),
+        pytest.raises(AddressTaken, match=addresses[1]),
+    ):
+        Party(Seat(1, addresses))
+
+
+def test_link_ports_are_of_the_range() -> None:
+    first = split_address(free_addresses(1)[0])[1]
+    seat = Seat(0, free_addresses(), link_ports=(first, first + 1))
+    with seat.reserve_link_port() as holder:
+        assert holder.getsockname()[1] in (first, first + 1)
+    with (
+        socket.create_server(("127.0.0.1", first)),
+        pytest.raises(AddressTaken, match=f"ports {first} to {first}"),
+    ):
+        Seat(0, free_addresses(), link_ports=(first, first)).reserve_link_port()
 
 
 @pytest.mark.parametrize(
