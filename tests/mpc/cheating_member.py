@@ -21,6 +21,7 @@ from opfl_chain.mpc.ranks import peers_of
 from opfl_chain.mpc.rendezvous import Meeting, Rendezvous
 from opfl_chain.mpc.run_log import run_log
 from opfl_chain.mpc.seat import Seat
+from opfl_chain.mpc.watch import Watch
 from opfl_chain.mpc.wires import SocketWires
 
 AUDIT = "cheat"
@@ -66,7 +67,9 @@ class Cheater:
         del machine
 
     def _connect(self) -> tuple[Any, SocketWires]:
-        meeting = self.meeting
+        meeting, deadline = self.meeting, Deadline(60)
+        addresses = self.seat.addresses
+        Watch(meeting.connections, addresses, 60, deadline, print)  # alive, to all appearances
         link = create_link(self.seat, meeting.link_id, meeting.link_addresses, Deadline(10))
         return link, SocketWires(meeting.streams, Deadline(10))
 
