@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-python test-contracts test-ape lint fmt bench gas coverage slither hardhat clean
+.PHONY: help setup demo test test-python test-contracts test-ape lint fmt bench gas coverage slither fuzz hardhat clean
 
 PYTHON ?= $(if $(shell command -v python3.11),python3.11,python3)
 BIN := .venv/bin
@@ -53,6 +53,11 @@ slither: setup ## static analysis of the contracts (SECURITY.md answers the find
 	@[ -x .setup/slither/bin/slither ] || { $(PYTHON) -m venv .setup/slither && .setup/slither/bin/pip install --quiet --disable-pip-version-check -c constraints.txt slither-analyzer; }
 	FOUNDRY_OUT=.build/slither/out FOUNDRY_CACHE_PATH=.build/slither/cache \
 	  .setup/slither/bin/slither . --compile-force-framework foundry --filter-paths "node_modules|tests" --fail-none
+
+FUZZ_SECONDS ?= 60
+fuzz: setup ## fuzz everything that decodes what arrives from outside, for FUZZ_SECONDS=60 in all
+	@[ -d .setup/fuzz/atheris ] || $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt --target .setup/fuzz atheris
+	PYTHONPATH=.setup/fuzz $(BIN)/python tests/fuzz/atheris_decoders.py --seconds $(FUZZ_SECONDS)
 
 hardhat: .setup/hardhat ## install Hardhat and the node 22 it needs, for `opfl devnet --chain hardhat`
 

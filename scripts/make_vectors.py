@@ -327,6 +327,7 @@ POLICY: Vector = {
     "model": {"name": "lenet", "parameters": {"filters": 6, "hidden": 120}},
     "optimizer": {"learning_rate": 0.01, "momentum": 0.9, "name": "sgd", "weight_decay": 0.0},
     "quantile_grid": [20, *range(50, 901, 50), 950, 980],
+    "replay": {"kind": "plain"},
     "seeds": {"data": 1, "model": 0},
     "spu": {
         "compiler_options": {"enable_pretty_print": False},
@@ -353,6 +354,7 @@ def policy() -> Vector:
         POLICY,
         POLICY | {"audit_rate": str(spec.ALWAYS), "commitment_scheme": "mpc"},
         POLICY | {"model": {"name": "bert", "parameters": options}, "optimizer": adamw},
+        POLICY | {"loss_scale": 1 << 28, "replay": {"kind": "guided", "largest_lift": 22}},
     ]
     canonical = text(POLICY)
     rate = POLICY["audit_rate"]

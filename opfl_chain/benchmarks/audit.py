@@ -1,11 +1,14 @@
-"""An audit done naively and ours, stage by stage, alternating in one run among three processes."""
+"""An audit done naively and ours, stage by stage, alternating in one run among three processes.
+
+They are on loopback, or as far apart as a round-trip time says.
+"""
 
 from __future__ import annotations
 
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from typing import Any
 
 import numpy as np
@@ -20,15 +23,17 @@ from opfl_chain.benchmarks.step import (
     shared,
     tree_of,
 )
+from opfl_chain.benchmarks.wan import three_parties
 from opfl_chain.models.model import Model
 from opfl_chain.mpc.boolean import Transport, Words
 from opfl_chain.mpc.committee import Committee
 from opfl_chain.mpc.executable import Executable
 from opfl_chain.mpc.executable_cache import ExecutableCache
-from opfl_chain.mpc.gates import decide, decide_opening
-from opfl_chain.mpc.local_committee import LocalCommittee
+from opfl_chain.mpc.gates import decide, decide_openings
+from opfl_chain.mpc.input_check import InputRules
 from opfl_chain.mpc.options import MpcOptions
-from opfl_chain.mpc.replay import EXAMPLES, GRADIENT, TARGETS, replay_program
+from opfl_chain.mpc.replay import replay_program
+from opfl_chain.mpc.replay_names import EXAMPLES, GRADIENT, TARGETS
 from opfl_chain.mpc.session import Session
 from opfl_chain.mpc.shares import arithmetic_share
 from opfl_chain.protocol.gradient import Scheme, Subject
@@ -36,6 +41,9 @@ from opfl_chain.protocol.ring_shares import SharePackage, verify_package
 
 OURS = MpcOptions(FRACTION_BITS, compiler={"disable_deallocation_insertion": True})
 NAIVE = MpcOptions(FRACTION_BITS)
+SESSION_SECONDS = 3600.0
+SECONDS_PER_MS = 60.0
+"""More time for a session, for each millisecond of a round trip."""
 _BATCH = "batch_of_"
 Progress = Callable[[str], None]
 
@@ -57,6 +65,9 @@ class AuditBench:
     model: str
     repeats: int
     stages: dict[str, Cost]
+    rtt_ms: float = 0.0
+    """Added between each two members; 0 on loopback."""
+    measured_rtt_ms: float | None = None
 
     def total(self, *stages: str) -> float:
         return sum(self.stages[stage].seconds for stage in stages)
@@ -66,6 +77,8 @@ class AuditBench:
         return {
             "model": self.model,
             "repeats": self.repeats,
+            "rtt_ms": self.rtt_ms,
+            **({"measured_rtt_ms": self.measured_rtt_ms} if self.rtt_ms else {}),
             "ours_seconds": self.total("replay", "boundary", "gate1_shares"),
             "ours_mpc_seconds": self.total("replay", "boundary", "gate1_mpc"),
             **(self._comparison if "naive_replay" in self.stages else {}),
@@ -114,6 +127,9 @@ class CountingTransport:
     def receive(self, rank: int) -> bytes:
         return self._transport.receive(rank)
 
+    def invalid(self, rank: int, reason: str) -> Exception:
+        return self._transport.invalid(rank, reason)
+
 
 def counted_decide(transport: Transport, **arguments: Any) -> list[Any]:
     """A procedure: `decide`, and what it sent."""
@@ -122,18 +138,48 @@ def counted_decide(transport: Transport, **arguments: Any) -> list[Any]:
 
 
 def counted_opening(transport: Transport, **arguments: Any) -> list[Any]:
-    """A procedure: `decide_opening`, and what it sent."""
+    """A procedure: `decide_openings`, and what it sent."""
     counting = CountingTransport(transport)
-    return [decide_opening(counting, **arguments), counting.sent_bytes, counting.sent_messages]
+    return [
+        all(decide_openings(counting, **arguments)),
+        counting.sent_bytes,
+        counting.sent_messages,
+    ]
 
 
 def bench_audit(
-    model: Model, repeats: int, batches: Sequence[int], with_naive: bool, progress: Progress
+    model: Model,
+    repeats: int,
+    batches: Sequence[int],
+    with_naive: bool,
+    rtt_ms: float,
+    progress: Progress,
 ) -> AuditBench:
-    """Compile, start three processes, and measure all stages in turn."""
+    """Start three processes, compile, and measure all stages in turn.
+
+    Raises NamespacesUnavailable where there can be no round-trip time.
+    """
     step = Step(model)
-    progress("compiling")
-    cache = ExecutableCache()
+    with three_parties(rtt_ms) as (local, measured_rtt_ms):
+        progress("compiling")
+        compiled = compile_stages(step, batches, with_naive)
+        samples: dict[str, list[Cost]] = {}
+        seconds = SESSION_SECONDS + SECONDS_PER_MS * rtt_ms
+        with local.session("bench", seconds=seconds) as committee:
+            stages = Stages(committee, step, compiled, batches)
+            for repeat in range(repeats + 1):  # the first warms up and does not count
+                for name, measure in stages.all.items():
+                    progress(f"{name} ({repeat} of {repeats})")
+                    cost = measure()
+                    if repeat:
+                        samples.setdefault(name, []).append(cost)
+    medians = {name: _median(costs) for name, costs in samples.items()}
+    return AuditBench(model.name, repeats, medians, rtt_ms, measured_rtt_ms)
+
+
+def compile_stages(step: Step, batches: Sequence[int], with_naive: bool) -> dict[str, Executable]:
+    """What SPU runs, by stage."""
+    model, cache = step.model, ExecutableCache()
     compiled = {
         _batched(size): cache.compile(replay_program(model, 1, float(LOSS_SCALE), size), OURS)
         for size in {1, *batches}
@@ -146,18 +192,7 @@ def bench_audit(
             "naive_commitment": naive.commitment_program(model.layout.size),
         }
         compiled |= {name: cache.compile(program, NAIVE) for name, program in programs.items()}
-    samples: dict[str, list[Cost]] = {}
-    with LocalCommittee() as local, local.session("bench", seconds=3600) as committee:
-        stages = Stages(committee, step, compiled, batches)
-        for repeat in range(repeats + 1):  # the first warms up and does not count
-            for name, measure in stages.all.items():
-                progress(f"{name} ({repeat} of {repeats})")
-                cost = measure()
-                if repeat:
-                    samples.setdefault(name, []).append(cost)
-    return AuditBench(
-        model.name, repeats, {name: _median(costs) for name, costs in samples.items()}
-    )
+    return compiled
 
 
 class Stages:
@@ -238,13 +273,20 @@ class Stages:
 
     def _boundary(self, contributions: int = 1) -> Cost:
         def member(session: Session) -> Cost:
+            evidence = {
+                "gradient": list(held(self._gradient, session.rank)),
+                "replay": list(held(self._replayed, session.rank)),
+                "input": list(held(self._input, session.rank)),
+                "advice": [],
+                "trees": [],
+            }
             return _call(
                 session,
                 counted_decide,
                 boundary=self._step.boundary.canonical_json,
-                gradients=[list(held(self._gradient, session.rank))] * contributions,
-                replays=[list(held(self._replayed, session.rank))] * contributions,
-                trees=[[]] * contributions,
+                input_rules=list(astuple(InputRules.of(self._step.input_format))),
+                advice_form=[],
+                evidence=[evidence] * contributions,
             )
 
         return _together(self._committee.each(member))
@@ -260,7 +302,7 @@ class Stages:
         def member(session: Session) -> Cost:
             opening: tuple[Words, Words] = held(self._tree, session.rank)
             tree = [Subject.GRADIENT.tag, self._tree_commitment, *opening]
-            return _call(session, counted_opening, tree=tree)
+            return _call(session, counted_opening, trees=[tree])
 
         return _together(self._committee.each(member))
 

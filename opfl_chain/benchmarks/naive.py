@@ -18,8 +18,9 @@ from opfl_chain.models.float_operations import FloatOperations
 from opfl_chain.models.model import Model
 from opfl_chain.mpc import keccak
 from opfl_chain.mpc.program import Program, public, secret
-from opfl_chain.mpc.replay import EXAMPLES, GRADIENT, TARGETS
-from opfl_chain.protocol.boundary import PaperBoundary, need
+from opfl_chain.mpc.replay_names import EXAMPLES, GRADIENT, TARGETS
+from opfl_chain.protocol.boundary import PaperBoundary
+from opfl_chain.protocol.quantiles import need
 
 LEAF_WORDS = 16
 

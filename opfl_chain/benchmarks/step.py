@@ -66,9 +66,12 @@ class Step:
 
     @cached_property
     def training_input(self) -> NDArray[np.int64]:
+        return self.input_format.encode(self.examples, self.label)
+
+    @property
+    def input_format(self) -> InputFormat:
         shape = (1, *self.model.input_shape)
-        form = InputFormat(shape, (1,), self.model.classes, FRACTION_BITS)
-        return form.encode(self.examples, self.label)
+        return InputFormat(shape, (1,), self.model.classes, FRACTION_BITS, (0.0, 1.0))
 
     @cached_property
     def boundary(self) -> PaperBoundary:

@@ -5,10 +5,12 @@ eth_abi fills short byte strings up with zeros, which would turn a mistake into 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from eth_abi.codec import ABICodec
 from eth_abi.encoding import BytesEncoder
+from eth_abi.exceptions import DecodingError
 from eth_abi.registry import ABIRegistry, BaseEquals, registry
 
 
@@ -31,4 +33,11 @@ def _strict_codec() -> ABICodec:
 
 _CODEC = _strict_codec()
 encode = _CODEC.encode
-decode = _CODEC.decode
+
+
+def decode(types: Sequence[str], data: bytes) -> tuple[Any, ...]:
+    """The values in `data`. Raises DecodingError also where eth_abi lets out errors of Python."""
+    try:
+        return _CODEC.decode(types, data)
+    except (OverflowError, UnicodeDecodeError) as error:
+        raise DecodingError(str(error)) from error

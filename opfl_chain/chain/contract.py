@@ -5,8 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from enum import IntEnum
 from functools import cache
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NoReturn, Self
 
 from eth_abi.exceptions import DecodingError, EncodingError
 from eth_utils.crypto import keccak
@@ -64,6 +65,18 @@ class Contract:
         return Call(None, bytecode + _encode(what, types, values), what)
 
 
+class ContractEnum(IntEnum):
+    """The base of generated enums."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> NoReturn:
+        known = ", ".join(f"{member.value} {member.name.lower()}" for member in cls)
+        raise UnexpectedData(
+            f"{value!r} is no {cls.__name__}, only {known}. Is the contract of another version "
+            "than the bindings?"
+        )
+
+
 class Event(ABC):
     """The base of generated events; declaring a child enters it in the table."""
 
@@ -87,7 +100,7 @@ class Event(ABC):
                 for kind, topic in zip(cls.INDEXED, log.topics[1:], strict=True)
             ]
             return cls._from_abi(indexed, decode(cls.PLAIN, log.data))
-        except DecodingError as error:
+        except (DecodingError, UnexpectedData) as error:
             raise UnexpectedData(f"{log} does not decode as {cls.SIGNATURE}: {error}") from error
 
     @classmethod

@@ -87,7 +87,9 @@ class Deployment:
                 f"{path} does not exist. Deploy the contracts first, or give the file that the "
                 "deployment wrote."
             ) from error
-        except (json.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+        except OSError as error:
+            raise DeploymentInvalid(f"{path} cannot be read: {error.strerror}.") from error
+        except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
             raise DeploymentInvalid(
                 f"{path} is not a deployment: {type(error).__name__}: {error}. It needs chain_id, "
                 f"genesis, block, and address and code_hash of {', '.join(ORDER)}."

@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from eth_keyfile.keyfile import create_keyfile_json, decode_keyfile_json
+from eth_keyfile.keyfile import create_keyfile_json, decode_keyfile_json, normalize_keys
 
 from opfl_chain.chain.errors import (
+    KeystoreError,
     KeystoreExists,
     KeystoreMalformed,
     KeystoreMissing,
@@ -26,6 +27,10 @@ SCRYPT_STRONG = 2**18
 SCRYPT_CHEAP = 2**4
 """For tests and throw-away devnets only: protects nothing."""
 
+_MOST_WORK = 4 * SCRYPT_STRONG * 8
+"""n * r * p, four times that of wallets: a gigabyte, and some seconds."""
+_MOST_BLOCKS = 1024
+"""r * p, of which wallets use up to 48, and each takes long however small n is."""
 _MALFORMED = "is not a version 3 keystore with scrypt. Restore it from a backup."
 
 
@@ -50,21 +55,42 @@ def read_keystore(path: Path, password: str) -> tuple[bytes, Mapping[str, Any]]:
         keystore = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise KeystoreMissing(path, "does not exist. Check the path, or make a new key.") from error
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise KeystoreError(path, f"cannot be read: {error.strerror}.") from error
+    except (ValueError, RecursionError) as error:
         raise KeystoreMalformed(path, _MALFORMED) from error
-    if not isinstance(keystore, dict):
-        raise KeystoreMalformed(path, _MALFORMED)
     try:
+        _require_affordable(path, keystore)
         secret = decode_keyfile_json(keystore, _bytes(password))
     except ValueError as error:
         if str(error) == "MAC mismatch":
             raise WrongPassword(path, "the password is wrong. Try another one.") from error
         raise KeystoreMalformed(path, _MALFORMED) from error
-    except (KeyError, TypeError, AttributeError, NotImplementedError) as error:
+    except (KeyError, TypeError, AttributeError, RecursionError) as error:
         raise KeystoreMalformed(path, _MALFORMED) from error
     if len(secret) != 32:
         raise KeystoreMalformed(path, f"holds {len(secret)} bytes and a key has 32.")
     return bytes(secret), keystore
+
+
+def _require_affordable(path: Path, keystore: Any) -> None:
+    """Raise unless it takes scrypt to open the keystore, and no more of it than is reasonable."""
+    match normalize_keys(keystore):
+        case {
+            "version": 3,
+            "crypto": {
+                "kdf": "scrypt",
+                "kdfparams": {"n": int(n), "r": int(r), "p": int(p), "dklen": 32},
+            },
+        } if min(n, r, p) > 0:
+            if n * r * p > _MOST_WORK or r * p > _MOST_BLOCKS:
+                raise KeystoreMalformed(
+                    path,
+                    "takes more time or memory to open than four times what wallets use. Its "
+                    "scrypt parameters n, r and p were edited: restore it from a backup.",
+                )
+        case _:
+            raise KeystoreMalformed(path, _MALFORMED)
 
 
 def _bytes(password: str) -> Any:

@@ -47,7 +47,7 @@ _REVERT_CODE = 3
 def from_node_error(method: str, error: Mapping[str, Any]) -> ChainError:
     """The exception for the `error` member of a JSON-RPC answer."""
     message = str(error.get("message", error))
-    code = int(error.get("code", 0))
+    code = _code(error.get("code"))
     data = _revert_data(error.get("data"))
     if data is not None or code == _REVERT_CODE or "revert" in message.lower():
         return decode_revert(data or b"", message)
@@ -55,6 +55,11 @@ def from_node_error(method: str, error: Mapping[str, Any]) -> ChainError:
         if pattern.search(message):
             return kind(method, message, code)
     return NodeRefused(method, message, code)
+
+
+def _code(code: Any) -> int:
+    """JSON-RPC asks for an integer, and not all that answers speaks it."""
+    return code if isinstance(code, int) else 0
 
 
 def _revert_data(data: Any) -> bytes | None:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Self
 
-from eth_abi.abi import decode
 from eth_abi.exceptions import DecodingError
 from eth_utils.crypto import keccak
 
-from opfl_chain.chain.errors import ChainError
+from opfl_chain.chain.abi import decode
+from opfl_chain.chain.errors import ChainError, UnexpectedData
 
 _ERROR_STRING = bytes.fromhex("08c379a0")
 _PANIC = bytes.fromhex("4e487b71")
@@ -106,7 +106,7 @@ def decode_revert(data: bytes, message: str = "") -> Reverted:
             return Panicked(*decode(["uint256"], body))
         if error := _BY_SELECTOR.get(head):
             return error.from_abi(decode(error.TYPES, body))
-    except DecodingError:
+    except (DecodingError, UnexpectedData):
         pass  # data that only looks like a known error is reported as it is
     return UnknownCustomError(data)
 

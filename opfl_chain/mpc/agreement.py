@@ -14,9 +14,12 @@ import numpy as np
 
 from opfl_chain.mpc.errors import ExecutableMismatch, MessageInvalid, ProgramMismatch
 from opfl_chain.mpc.executable import Executable
+from opfl_chain.mpc.foreign_text import shown
 from opfl_chain.mpc.ranks import Rank
 from opfl_chain.mpc.session import SessionInput
 from opfl_chain.mpc.shares import Share
+
+_LONGEST_NAME = 200
 
 
 @dataclass(frozen=True)
@@ -51,8 +54,8 @@ class Agreement:
             raise kind(rank, address, str(self), str(theirs))
 
     def __str__(self) -> str:
-        public = self.public[:12] or "none"
-        return f"{self.name!r} (code {self.code[:12]}, public inputs {public})"
+        code, public = shown(self.code[:12]), shown(self.public[:12]) or "none"
+        return f"'{shown(self.name, _LONGEST_NAME)}' (code {code}, public inputs {public})"
 
 
 def _parse(data: bytes) -> Agreement | None:

@@ -36,6 +36,18 @@ def to_boolean(circuit: BooleanCircuit, own: Words, following: Words) -> Shared:
     return propagate ^ shifted(generate, 1)
 
 
+def add_public(rank: int, held: tuple[Words, Words], value: int) -> tuple[Words, Words]:
+    """Add a public number to ring shares: it goes to the component that members 0 and 2 hold."""
+    word = np.uint64(value % (1 << 64))
+    own, following = held
+    return own + word if rank == 0 else own, following + word if rank == 2 else following
+
+
+def negative(held: tuple[Words, Words]) -> tuple[Words, Words]:
+    """Negate ring shares."""
+    return np.uint64(0) - held[0], np.uint64(0) - held[1]
+
+
 def add_planes(circuit: BooleanCircuit, left: Shared, right: Shared) -> Shared:
     """Add numbers in bit planes (planes first); the sum has one plane more."""
     carry = circuit.conjunction(left[0], right[0])

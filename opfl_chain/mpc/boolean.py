@@ -11,6 +11,7 @@ which is most of the cost of comparing and hashing. Here both are as fast as num
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -32,6 +33,9 @@ class Transport(Protocol):
     def send(self, rank: int, data: bytes) -> None: ...
 
     def receive(self, rank: int) -> bytes: ...
+
+    def invalid(self, rank: int, reason: str) -> Exception:
+        """The error to raise for a message of this member that is not what it should be."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,8 @@ class BooleanCircuit:
         transport.send(self._before, seed)
         received = transport.receive(self._after)
         if len(received) != _SEED_BYTES:
-            raise ValueError(f"member {self._after} sent a seed of {len(received)} bytes")
+            reason = f"a seed of {len(received)} bytes instead of {_SEED_BYTES}"
+            raise transport.invalid(self._after, reason)
         self._streams = (_stream(seed), _stream(received))
         self.conjunctions = 0
         self.rounds = 0
@@ -99,29 +104,46 @@ class BooleanCircuit:
     def conjunction(self, left: Shared, right: Shared) -> Shared:
         """Return left & right, word by word."""
         own: Words = (left.own & (right.own ^ right.following)) ^ (left.following & right.own)
-        own ^= self._zero_share(own.shape)
-        self._transport.send(self._before, own.tobytes())
-        following = np.frombuffer(self._transport.receive(self._after), np.uint64)
-        if following.size != own.size:
-            raise ValueError(
-                f"member {self._after} sent {following.size} words instead of {own.size}"
-            )
-        self.conjunctions += own.size
-        self.rounds += 1
-        return Shared(own, following.reshape(own.shape))
+        mine, theirs = self._masks(own.shape)
+        own ^= mine ^ theirs
+        return self._reshared(own)
+
+    def product(self, left: Shared, right: Shared) -> Shared:
+        """Return left * right of words that are shared as sums modulo 2^64, as such a share."""
+        own: Words = left.own * (right.own + right.following) + left.following * right.own
+        mine, theirs = self._masks(own.shape)
+        own += mine - theirs
+        return self._reshared(own)
 
     def open(self, shared: Shared) -> Words:
         """Reveal to all members."""
         self._transport.send(self._after, shared.own.tobytes())
-        missing = np.frombuffer(self._transport.receive(self._before), np.uint64)
-        return shared.own ^ shared.following ^ missing.reshape(shared.shape)
+        missing = self._receive(self._before, shared.shape)
+        return shared.own ^ shared.following ^ missing
 
-    def _zero_share(self, shape: tuple[int, ...]) -> Words:
-        """Words of which the three members' add up to zero."""
-        count = int(np.prod(shape))
-        mine, theirs = (stream(8 * count) for stream in self._streams)
-        words = np.frombuffer(mine, np.uint64) ^ np.frombuffer(theirs, np.uint64)
-        return words.reshape(shape)
+    def _receive(self, rank: int, shape: tuple[int, ...]) -> Words:
+        data = self._transport.receive(rank)
+        size = 8 * math.prod(shape)
+        if len(data) != size:
+            raise self._transport.invalid(rank, f"{len(data)} bytes instead of {size}")
+        return np.frombuffer(data, np.uint64).reshape(shape)
+
+    def _reshared(self, own: Words) -> Shared:
+        """Complete a share of which each member has made one component."""
+        self._transport.send(self._before, own.tobytes())
+        following = self._receive(self._after, own.shape)
+        self.conjunctions += own.size
+        self.rounds += 1
+        return Shared(own, following)
+
+    def _masks(self, shape: tuple[int, ...]) -> tuple[Words, Words]:
+        """Fresh random words, ours and those of the member after: each occurs with two members.
+
+        So the differences of all members' add up to zero, and so do their exclusive ors.
+        """
+        size = 8 * math.prod(shape)
+        mine, theirs = (np.frombuffer(stream(size), np.uint64) for stream in self._streams)
+        return mine.reshape(shape), theirs.reshape(shape)
 
 
 def _stream(seed: bytes) -> Callable[[int], bytes]:

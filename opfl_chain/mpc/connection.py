@@ -11,6 +11,8 @@ from opfl_chain.mpc.deadline import Deadline
 from opfl_chain.mpc.frames import SMALL, Frame, FrameBuffer, pack, receive_frame, send_frame
 
 _READ_BYTES = 1 << 16
+_MOST_READS = 16
+"""At a time, so that an end that never stops sending does not keep us reading."""
 
 
 class Connection:
@@ -42,7 +44,7 @@ class Connection:
         """The frames that are here, without waiting. Raises ConnectionError at the end."""
         self.stream.setblocking(False)
         frames: list[dict[str, object]] = []
-        while True:
+        for _ in range(_MOST_READS):
             try:
                 data = self.stream.recv(_READ_BYTES)
             except (BlockingIOError, ssl.SSLWantReadError):
@@ -55,6 +57,7 @@ class Connection:
                 raise ConnectionError("the other end closed the connection")
             self.heard = time.monotonic()
             frames += [frame.header for frame in self._buffer.feed(data)]
+        return frames
 
     def close(self) -> None:
         self.stream.close()

@@ -9,9 +9,10 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any, Final
 
-from opfl_chain.mpc.errors import ExecutableInvalid, OptionsInvalid
+from opfl_chain.mpc.errors import ExecutableInvalid
 from opfl_chain.mpc.native import libspu
 from opfl_chain.mpc.options import MpcOptions
+from opfl_chain.mpc.shares import DTYPES
 
 _MAGIC: Final = b"opfl executable 1\n"
 
@@ -78,29 +79,45 @@ class Executable:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Executable:
+        """The executable that is stored as exactly these bytes."""
         try:
-            if not data.startswith(_MAGIC):
-                raise ValueError("it does not begin with the magic line")
-            start = len(_MAGIC) + 8
-            end = start + int.from_bytes(data[len(_MAGIC) : start], "big")
-            header = json.loads(data[start:end])
-            return cls(
-                header["name"],
-                tuple(
-                    Input(
-                        each["name"],
-                        tuple(each["shape"]),
-                        each["dtype"],
-                        Visibility(each["visibility"]),
-                    )
-                    for each in header["inputs"]
-                ),
-                tuple(
-                    Output(each["name"], tuple(each["shape"]), each["dtype"])
-                    for each in header["outputs"]
-                ),
-                MpcOptions.from_json(header["options"]),
-                data[end:],
-            )
-        except (ValueError, KeyError, TypeError, OptionsInvalid) as error:
+            executable = cls._parse(data)
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise ExecutableInvalid(f"not a stored executable: {error}") from error
+        if executable.to_bytes() != data:
+            raise ExecutableInvalid("not a stored executable: it would be stored as other bytes")
+        return executable
+
+    @classmethod
+    def _parse(cls, data: bytes) -> Executable:
+        if not data.startswith(_MAGIC):
+            raise ValueError("it does not begin with the magic line")
+        start = len(_MAGIC) + 8
+        end = start + int.from_bytes(data[len(_MAGIC) : start], "big")
+        header = json.loads(data[start:end])
+        return cls(
+            _text(header["name"]),
+            tuple(
+                Input(*_array(each), Visibility(each["visibility"])) for each in header["inputs"]
+            ),
+            tuple(Output(*_array(each)) for each in header["outputs"]),
+            MpcOptions.from_json(header["options"]),
+            data[end:],
+        )
+
+
+def _array(facts: Any) -> tuple[str, tuple[int, ...], str]:
+    """Name, shape and dtype."""
+    shape, dtype = facts["shape"], facts["dtype"]
+    if not isinstance(shape, list) or not all(type(side) is int and side >= 0 for side in shape):
+        raise ValueError(f"the shape {shape} is not one of natural numbers")
+    if dtype not in DTYPES:
+        raise ValueError(f"the dtype {dtype!r} is not one of {', '.join(DTYPES)}")
+    return _text(facts["name"]), tuple(shape), dtype
+
+
+def _text(name: Any) -> str:
+    if not isinstance(name, str):
+        raise ValueError(f"the name {name!r} is no text")
+    name.encode()  # refuses half of a surrogate pair
+    return name

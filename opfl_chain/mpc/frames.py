@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import socket
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -22,6 +22,8 @@ _PREFIX: Final = struct.Struct(">4sIQ")
 SMALL: Final = 1 << 16
 """The most that is accepted from outside."""
 HUGE: Final = 1 << 40
+_FIRST_BYTES: Final = 1 << 24
+"""Room for most messages, which then need not grow."""
 
 Buffer = bytes | bytearray | memoryview
 
@@ -51,6 +53,29 @@ def receive_frame(stream: socket.socket, deadline: Deadline | None, limit: int) 
     text_size, body_size = _sizes(_receive(stream, _PREFIX.size, deadline), limit)
     text = _receive(stream, text_size, deadline)
     return _frame(text, _receive(stream, body_size, deadline))
+
+
+class Arrival:
+    """A message of an announced size. Memory is taken as it arrives, and little before."""
+
+    def __init__(self, size: int) -> None:
+        self.data = bytearray(min(size, _FIRST_BYTES))
+        self._size = size
+        self._received = 0
+
+    @property
+    def complete(self) -> bool:
+        return self._received == self._size
+
+    def receive_from(self, stream: socket.socket) -> None:
+        """Read once from the stream. Raises ConnectionError at its end."""
+        if self._received == len(self.data):
+            self.data += bytes(min(self._received, self._size - self._received))
+        with memoryview(self.data)[self._received :] as room:
+            count = stream.recv_into(room)
+        if not count:
+            raise ConnectionError("the other end closed the connection")
+        self._received += count
 
 
 class FrameBuffer:
@@ -99,7 +124,7 @@ def _frame(text: Buffer, body: Buffer) -> Frame:
 
 
 def _are_sizes(sizes: object) -> bool:
-    return isinstance(sizes, Sequence) and all(type(size) is int and size >= 0 for size in sizes)
+    return isinstance(sizes, list) and all(type(size) is int and size >= 0 for size in sizes)
 
 
 def _limit(stream: socket.socket, deadline: Deadline | None) -> None:
@@ -108,12 +133,8 @@ def _limit(stream: socket.socket, deadline: Deadline | None) -> None:
 
 
 def _receive(stream: socket.socket, size: int, deadline: Deadline | None) -> bytearray:
-    data = bytearray(size)
-    view, received = memoryview(data), 0
-    while received < size:
+    arrival = Arrival(size)
+    while not arrival.complete:
         _limit(stream, deadline)
-        count = stream.recv_into(view[received:])
-        if not count:
-            raise ConnectionError("the other end closed the connection")
-        received += count
-    return data
+        arrival.receive_from(stream)
+    return arrival.data

@@ -8,21 +8,39 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from opfl_chain.mpc.arithmetic import join
+from opfl_chain.mpc.advice_check import FollowedAdvice, bears_out
+from opfl_chain.mpc.arithmetic import add_public, join
 from opfl_chain.mpc.boolean import BooleanCircuit, Shared, Transport, Words
 from opfl_chain.mpc.executable import Executable
+from opfl_chain.mpc.input_check import InputRules, is_training_input
 from opfl_chain.mpc.profile_check import is_inside
+from opfl_chain.mpc.replay_names import (
+    ARGUMENTS,
+    CEILINGS,
+    EXAMPLES,
+    GRADIENT,
+    LIFTS,
+    MASKS,
+    PRE_ACTIVATIONS,
+    TARGETS,
+    TOTALS,
+)
+from opfl_chain.mpc.scaled_check import is_inside_scaled
 from opfl_chain.mpc.session import Session, SessionInput
 from opfl_chain.mpc.shares import Share, arithmetic_share
 from opfl_chain.mpc.tree_check import opens_tree
-from opfl_chain.protocol.boundary import PaperBoundary, boundary_from_json
+from opfl_chain.protocol.advice import AdviceFormat
+from opfl_chain.protocol.boundary import PaperBoundary
 from opfl_chain.protocol.gradient import Subject
+from opfl_chain.protocol.guided import GuidedBoundary
+from opfl_chain.protocol.inputs import InputFormat
+from opfl_chain.protocol.rules import Boundary, boundary_from_json
 
 Held = tuple[Words, Words]
 """The two ring components of a secret vector that a member holds."""
@@ -30,7 +48,10 @@ Held = tuple[Words, Words]
 PlainTree = list[Any]
 """Tag, commitment and the two components of an opening, as they go to another process."""
 
-_EXAMPLES, _TARGETS, _GRADIENT = "examples", "targets", "gradient"
+Evidence = dict[str, list[Any]]
+"""What a verdict is made of, by name, as it goes to another process."""
+
+_INPUT, _REPLAY, _ADVICE, _TREES = "input", "replay", "advice", "trees"
 
 
 @dataclass(frozen=True)
@@ -48,6 +69,8 @@ class Contribution:
 
     gradient: Held
     training_input: Held
+    advice: Held | None = None
+    """Where the replay is guided."""
     trees: Sequence[TreeOpening] = ()
     """What is left to open inside MPC; nothing in scheme `shares`."""
 
@@ -56,31 +79,35 @@ def audit(
     session: Session,
     replay: Executable,
     weights: Mapping[str, NDArray[np.float32]],
-    boundary: PaperBoundary,
+    boundary: Boundary,
+    form: InputFormat,
     contributions: Sequence[Contribution],
 ) -> list[bool]:
     """Replay training steps and compare: gate 2, and gate 1 of what is committed as a tree.
 
-    `replay` is compiled for as many contributions as there are. One bit is opened for each.
+    `replay` is compiled for as many contributions as there are, and guided if the boundary is. One
+    bit is opened for each.
     """
-    examples, targets = _input_shares(session, replay, contributions)
-    inputs: dict[str, SessionInput] = {**weights, _EXAMPLES: examples, _TARGETS: targets}
-    replayed = session.run(replay, inputs).outputs[_GRADIENT].components
+    advice_form = advice_format_of(replay, form)
+    inputs = {**weights, **replay_inputs(session.rank, replay, form, contributions)}
+    outputs = session.run(replay, inputs).outputs
     verdicts: list[bool] = session.call(
         decide,
         boundary=boundary.canonical_json,
-        gradients=[list(contribution.gradient) for contribution in contributions],
-        replays=[
-            [np.ascontiguousarray(part[i]) for part in replayed] for i in range(len(contributions))
+        input_rules=list(astuple(InputRules.of(form))),
+        advice_form=list(astuple(advice_form)) if advice_form else [],
+        evidence=[
+            evidence_of(contribution, outputs, place)
+            for place, contribution in enumerate(contributions)
         ],
-        trees=[[_plain(tree) for tree in contribution.trees] for contribution in contributions],
     )
     return verdicts
 
 
-def opens(session: Session, tree: TreeOpening) -> bool:
-    """Gate 1 in scheme `mpc`, for a contribution that is not audited."""
-    return bool(session.call(decide_opening, tree=_plain(tree)))
+def open_trees(session: Session, trees: Sequence[TreeOpening]) -> list[bool]:
+    """Gate 1 in scheme `mpc`, for contributions that are not audited."""
+    opened: list[bool] = session.call(decide_openings, trees=[_plain(tree) for tree in trees])
+    return opened
 
 
 def aggregate(session: Session, gradients: Sequence[Held]) -> Words:
@@ -96,58 +123,135 @@ def decide(
     transport: Transport,
     *,
     boundary: bytes,
-    gradients: list[list[Words]],
-    replays: list[list[Words]],
-    trees: list[list[PlainTree]],
+    input_rules: list[int],
+    advice_form: list[int],
+    evidence: list[Evidence],
 ) -> list[bool]:
     """A procedure: the verdicts over gradients and their replays, opened."""
     circuit = BooleanCircuit(transport, secrets.token_bytes(32))
     rule = boundary_from_json(boundary)
     verdicts = []
-    for gradient, replay, openings in zip(gradients, replays, trees, strict=True):
-        verdict = is_inside(
-            circuit,
-            rule,
-            (_words(gradient[0]), _words(gradient[1])),
-            (_words(replay[0]), _words(replay[1])),
+    for contribution in evidence:
+        if isinstance(rule, GuidedBoundary):
+            form = AdviceFormat(*advice_form)
+            verdict = _bears_out_and_is_inside(circuit, rule, form, contribution)
+        else:
+            verdict = _is_inside(circuit, rule, contribution)
+        well_formed = is_training_input(
+            circuit, InputRules(*input_rules), _held(contribution[_INPUT])
         )
-        for tree in openings:
+        verdict = circuit.conjunction(verdict, well_formed)
+        for tree in contribution[_TREES]:
             verdict = circuit.conjunction(verdict, _opens(circuit, tree))
         verdicts.append(verdict)
     return [bool(bit == 1) for bit in circuit.open(join(*verdicts))]
 
 
-def decide_opening(transport: Transport, *, tree: PlainTree) -> bool:
-    """A procedure: whether a tree opens, opened."""
+def decide_openings(transport: Transport, *, trees: list[PlainTree]) -> list[bool]:
+    """A procedure: whether each tree opens, opened."""
     circuit = BooleanCircuit(transport, secrets.token_bytes(32))
-    return bool(circuit.open(_opens(circuit, tree))[0] == 1)
+    verdicts = [_opens(circuit, tree) for tree in trees]
+    return [bool(bit == 1) for bit in circuit.open(join(*verdicts))]
+
+
+def _is_inside(circuit: BooleanCircuit, rule: PaperBoundary, evidence: Evidence) -> Shared:
+    return is_inside(circuit, rule, _held(evidence[GRADIENT]), _held(evidence[_REPLAY]))
+
+
+def _bears_out_and_is_inside(
+    circuit: BooleanCircuit, rule: GuidedBoundary, form: AdviceFormat, evidence: Evidence
+) -> Shared:
+    """Bring the replay to the scale of the commitment, by the power of two that was not lifted."""
+    advice = _held(evidence[_ADVICE])
+    powers = np.uint64(1) << np.arange(form.largest_lift, -1, -1, dtype=np.uint64)
+    own, following = (np.sum(part[form.lifts] * powers, keepdims=True) for part in advice)
+    replay = circuit.product(Shared(*_held(evidence[_REPLAY])), Shared(own, following))
+    followed = FollowedAdvice(
+        advice, *(_held(evidence[name]) for name in (PRE_ACTIVATIONS, ARGUMENTS, TOTALS))
+    )
+    return circuit.conjunction(
+        is_inside_scaled(
+            circuit,
+            rule,
+            _held(evidence[GRADIENT]),
+            (replay.own, replay.following),
+            add_public(circuit.rank, (own, following), -1),
+        ),
+        bears_out(circuit, form, followed, rule.mask_tolerance, rule.ceiling_tolerance),
+    )
 
 
 def _opens(circuit: BooleanCircuit, tree: PlainTree) -> Shared:
-    tag, commitment, own, following = tree
-    return opens_tree(circuit, tag, commitment, (_words(own), _words(following)))
+    tag, commitment, *opening = tree
+    return opens_tree(circuit, tag, commitment, _held(opening))
 
 
 def _plain(tree: TreeOpening) -> PlainTree:
     return [tree.subject.tag, tree.commitment, *tree.opening]
 
 
-def _words(part: NDArray[Any]) -> Words:
-    return np.ascontiguousarray(part).view(np.uint64)
+def _held(parts: Sequence[NDArray[Any]]) -> Held:
+    own, following = (np.ascontiguousarray(part).view(np.uint64) for part in parts)
+    return own, following
 
 
-def _input_shares(
-    session: Session, replay: Executable, contributions: Sequence[Contribution]
-) -> tuple[Share, Share]:
-    """Cut the canonical encodings of training inputs into what the program takes."""
+def evidence_of(contribution: Contribution, outputs: Mapping[str, Share], place: int) -> Evidence:
+    """Put together what one contribution's verdict is made of."""
+    replayed = {
+        name: [np.ascontiguousarray(part[place]) for part in share.components]
+        for name, share in outputs.items()
+    }
+    return {
+        GRADIENT: list(contribution.gradient),
+        _REPLAY: replayed.pop(GRADIENT),
+        _INPUT: list(contribution.training_input),
+        _ADVICE: list(contribution.advice or ()),
+        _TREES: [_plain(tree) for tree in contribution.trees],
+        **replayed,
+    }
+
+
+def advice_format_of(replay: Executable, form: InputFormat) -> AdviceFormat | None:
+    """What advice a replay takes, if it is guided."""
     shapes = {each.name: each.shape for each in replay.inputs}
-    count = int(np.prod(shapes[_EXAMPLES][1:]))
-    own, following = (
-        np.stack([contribution.training_input[part] for contribution in contributions])
-        for part in range(2)
-    )
-    parts = []
-    for name, place in ((_EXAMPLES, slice(0, count)), (_TARGETS, slice(count, None))):
-        first, second = (part[:, place].reshape(shapes[name]) for part in (own, following))
-        parts.append(arithmetic_share(session.rank, first, second, dtype="float32"))
-    return parts[0], parts[1]
+    if MASKS not in shapes:
+        return None
+    (_, units), (_, lifts) = shapes[MASKS], shapes[LIFTS]
+    return AdviceFormat(units, lifts - 1, form.feature_shape[0], form.fraction_bits)
+
+
+def replay_inputs(
+    rank: int, replay: Executable, form: InputFormat, contributions: Sequence[Contribution]
+) -> dict[str, SessionInput]:
+    """Cut the canonical encodings of inputs and advice into what the program takes."""
+    features = slice(0, form.feature_words)
+    parts = [(EXAMPLES, features, "float32"), (TARGETS, slice(features.stop, None), "float32")]
+    inputs = [contribution.training_input for contribution in contributions]
+    cut = _cut(rank, replay, inputs, parts)
+    if advice_form := advice_format_of(replay, form):
+        advice = [contribution.advice for contribution in contributions]
+        if any(each is None for each in advice):
+            raise ValueError("a guided replay needs the advice of every contribution")
+        parts = [
+            (MASKS, advice_form.masks, "int32"),
+            (LIFTS, advice_form.lifts, "int32"),
+            (CEILINGS, advice_form.ceilings, "float32"),
+        ]
+        cut |= _cut(rank, replay, [each for each in advice if each], parts)
+    return cut
+
+
+def _cut(
+    rank: int, replay: Executable, vectors: Sequence[Held], parts: Sequence[tuple[str, slice, str]]
+) -> dict[str, SessionInput]:
+    shapes = {each.name: each.shape for each in replay.inputs}
+    own, following = (np.stack([vector[part] for vector in vectors]) for part in range(2))
+    return {
+        name: arithmetic_share(
+            rank,
+            own[:, place].reshape(shapes[name]),
+            following[:, place].reshape(shapes[name]),
+            dtype,
+        )
+        for name, place, dtype in parts
+    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,6 +11,9 @@ from opfl_chain.mpc.ranks import Rank
 PURPOSES: Final = ("watch", "wire")
 """What connections are for: to watch each other, and for messages beside SPU's link."""
 _VERSION: Final = 1
+_PORTS: Final = range(1, 1 << 16)
+_NONCE: Final = re.compile(r"[0-9a-f]{32}")
+_LONGEST_REASON: Final = 1000
 
 
 class Refused(Exception):
@@ -39,11 +43,20 @@ class Hello:
     @classmethod
     def from_json(cls, document: dict[str, object]) -> Hello:
         if "refused" in document:
-            raise Refused(str(document["refused"]))
+            raise Refused(_printable(document["refused"]))
         if document.get("version") != _VERSION:
-            raise Refused(f"it speaks version {document.get('version')}, and we {_VERSION}")
+            raise Refused(f"it speaks version {document.get('version')!r:.20}, and we {_VERSION}")
         hello = (document.get(name) for name in ("audit", "rank", "link_port", "nonce"))
         match tuple(hello):
-            case (str(audit), int(rank), int(port), str(nonce)):
+            case (str(audit), int(rank), int(port), str(nonce)) if (
+                bool not in (type(rank), type(port)) and port in _PORTS and _NONCE.fullmatch(nonce)
+            ):
                 return cls(audit, rank, port, nonce)
         raise Refused("its greeting is malformed")
+
+
+def _printable(reason: object) -> str:
+    """What a stranger says, if it can be shown in a line of text."""
+    if not isinstance(reason, str) or not reason.isprintable():
+        return "it refused us, for a reason that cannot be shown"
+    return reason[:_LONGEST_REASON]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from types import TracebackType
 
@@ -29,15 +29,19 @@ def free_addresses(count: int = MEMBERS) -> tuple[str, ...]:
 
 
 class LocalCommittee:
-    """`with LocalCommittee() as local, local.session(seconds=60) as committee: ...`"""
+    """`with LocalCommittee() as local, local.session(seconds=60) as committee: ...`
+
+    `start` makes a party, where it shall not be in the network of this process.
+    """
 
     def __init__(
         self,
         addresses: tuple[str, ...] | None = None,
         tls: Sequence[TlsFiles | None] = (None,) * MEMBERS,
+        start: Callable[[Seat], Party] = Party,
     ) -> None:
         addresses = addresses or free_addresses()
-        self.parties = tuple(Party(Seat(rank, addresses, tls[rank])) for rank in range(MEMBERS))
+        self.parties = tuple(start(Seat(rank, addresses, tls[rank])) for rank in range(MEMBERS))
 
     def wait_until_warm(self) -> None:
         for party in self.parties:

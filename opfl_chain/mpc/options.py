@@ -20,6 +20,44 @@ SPU_VERSION = "0.9.5"
 
 _OWN = {"protocol", "field", "fxp_fraction_bits", "fxp_exp_mode"}
 """Runtime options that have a field of their own here."""
+# What changes numerics or speed, or measures it. SPU's other options name folders and servers, take
+# threads or print what is computed, and a policy has no say in that.
+_RUNTIME = {
+    "enable_hal_profile",
+    "enable_lower_accuracy_rsqrt",
+    "enable_pphlo_profile",
+    "experimental_disable_mmul_split",
+    "experimental_disable_vectorization",
+    "experimental_enable_colocated_optimization",
+    "experimental_enable_exp_prime",
+    "experimental_enable_inter_op_par",
+    "experimental_enable_intra_op_par",
+    "experimental_exp_prime_disable_lower_bound",
+    "experimental_exp_prime_enable_upper_bound",
+    "experimental_exp_prime_offset",
+    "fxp_div_goldschmidt_iters",
+    "fxp_exp_iters",
+    "fxp_log_iters",
+    "fxp_log_mode",
+    "fxp_log_orders",
+    "public_random_seed",
+    "quick_sort_threshold",
+    "sigmoid_mode",
+    "sine_cosine_iters",
+    "sort_method",
+    "trunc_allow_msb_error",
+}
+_COMPILER = {
+    "disable_deallocation_insertion",
+    "disable_div_sqrt_rewrite",
+    "disable_maxpooling_optimization",
+    "disable_partial_sort_optimization",
+    "disable_reduce_truncation_optimization",
+    "disable_select_optimization",
+    "disable_sqrt_plus_epsilon_rewrite",
+    "disallow_mix_types_opts",
+    "enable_optimize_denominator_with_broadcast",
+}
 _ENUMS = {
     "fxp_exp_mode": libspu.RuntimeConfig.ExpMode,
     "fxp_log_mode": libspu.RuntimeConfig.LogMode,
@@ -67,6 +105,7 @@ class MpcOptions:
 
     def runtime_config(self) -> Any:
         """A fresh `libspu.RuntimeConfig`."""
+        _require_known("RuntimeConfig", self.runtime, _RUNTIME)
         config = libspu.RuntimeConfig(
             protocol=libspu.ProtocolKind.ABY3,
             field=libspu.FieldType.FM64,
@@ -78,6 +117,7 @@ class MpcOptions:
 
     def compiler_options(self) -> Any:
         """A fresh `libspu.CompilerOptions`."""
+        _require_known("CompilerOptions", self.compiler, _COMPILER)
         options = libspu.CompilerOptions()
         for name, value in self.compiler.items():
             _set("CompilerOptions", options, name, value)
@@ -109,9 +149,15 @@ class MpcOptions:
         return hashlib.sha256(text.encode()).hexdigest()
 
 
+def _require_known(owner: str, options: Mapping[str, Value], known: set[str]) -> None:
+    if strange := sorted(options.keys() - known):
+        raise OptionsInvalid(
+            f"SPU {SPU_VERSION} has no option {owner}.{strange[0]} that a policy may set, only"
+            f" {', '.join(sorted(known))}"
+        )
+
+
 def _set(owner: str, target: Any, name: str, value: Value) -> None:
-    if name.startswith("_") or not hasattr(target, name) or callable(getattr(target, name)):
-        raise OptionsInvalid(f"SPU {SPU_VERSION} has no option {owner}.{name}")
     if name in _ENUMS:
         choices = _ENUMS[name].__members__
         if value not in choices:
@@ -120,4 +166,9 @@ def _set(owner: str, target: Any, name: str, value: Value) -> None:
     elif type(value) is not type(getattr(target, name)):
         expected = type(getattr(target, name)).__name__
         raise OptionsInvalid(f"{owner}.{name} is {value!r}, it must be of type {expected}")
-    setattr(target, name, value)
+    if type(value) is int and value < 0:
+        raise OptionsInvalid(f"{owner}.{name} is {value}, it must not be negative")
+    try:
+        setattr(target, name, value)
+    except TypeError as error:
+        raise OptionsInvalid(f"{owner}.{name} is {value!r}, which is out of range") from error

@@ -13,7 +13,7 @@ from typing import Any
 
 from opfl_chain.mpc.deadline import Deadline
 from opfl_chain.mpc.error_values import decode_error
-from opfl_chain.mpc.errors import DeadlineExceeded, RuntimeDied
+from opfl_chain.mpc.errors import DeadlineExceeded, FrameInvalid, RuntimeDied
 from opfl_chain.mpc.frames import HUGE, Buffer, Frame, receive_frame, send_frame
 from opfl_chain.mpc.ranks import MEMBERS, Rank
 from opfl_chain.mpc.values import decode_value, encode_value
@@ -63,9 +63,7 @@ class PartyChild:
             raise DeadlineExceeded(deadline.seconds, phase) from None
         except OSError:
             raise RuntimeDied(self._rank, self._ending(), self._last_words()) from None
-        if "error" in reply.header:
-            raise decode_error(reply.header["error"])
-        return decode_value(reply.header["result"], reply.blobs)
+        return result_in(reply)
 
     def kill(self) -> None:
         """End the process, whatever state it is in."""
@@ -87,6 +85,16 @@ class PartyChild:
         self._log.seek(0)
         lines = self._log.read().decode(errors="replace").splitlines()[-_TAIL_LINES:]
         return "\n".join(f"  {line}" for line in lines) or "  (empty)"
+
+
+def result_in(reply: Frame) -> Any:
+    """What the process returned. Raises what it raised."""
+    match reply.header:
+        case {"error": error}:
+            raise decode_error(error)
+        case {"result": result}:
+            return decode_value(result, reply.blobs)
+    raise FrameInvalid("it is a reply with neither a result nor an error")
 
 
 def _environment() -> dict[str, str]:

@@ -25,7 +25,8 @@ from opfl_chain.mpc.arithmetic import (
 )
 from opfl_chain.mpc.bit_planes import WORD_BITS, full_lanes, planes_of, words_of
 from opfl_chain.mpc.boolean import BooleanCircuit, Shared, Words
-from opfl_chain.protocol.boundary import FACTOR_BITS, PaperBoundary, need
+from opfl_chain.protocol.boundary import FACTOR_BITS, PaperBoundary
+from opfl_chain.protocol.quantiles import need
 
 _ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
 _SIGN = np.uint64(63)
@@ -61,7 +62,7 @@ def is_inside(
             need(p, count) for p, c in zip(boundary.grid, boundary.relative, strict=True) if c
         ]
         within.append(_within_factors(circuit, distance, sums, factors, boundary.epsilon))
-    too_few = _some_count_is_short(circuit, join(*within), needed, count)
+    too_few = some_count_is_short(circuit, join(*within), needed, count)
     outside = disjunction(circuit, too_far, too_few)
     return circuit.xor_public(outside, np.uint64(1))
 
@@ -102,7 +103,7 @@ def _within_factors(
     return disjunction(circuit, within, large[None])
 
 
-def _some_count_is_short(
+def some_count_is_short(
     circuit: BooleanCircuit, within: Shared, needed: Sequence[int], count: int
 ) -> Shared:
     """Return a word whose lowest bit says that some threshold has too few coordinates."""

@@ -15,12 +15,13 @@ import socket
 import ssl
 import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
 from opfl_chain.mpc.connection import Connection, wait_readable
 from opfl_chain.mpc.deadline import Deadline
 from opfl_chain.mpc.errors import AddressTaken, FrameInvalid, PeerUnreachable
+from opfl_chain.mpc.foreign_text import shown
 from opfl_chain.mpc.greeting import PURPOSES, Hello, Refused
 from opfl_chain.mpc.ranks import MEMBERS, Rank, peers_of
 from opfl_chain.mpc.seat import Seat, split_address
@@ -32,6 +33,8 @@ _RETRY_SECONDS = 0.1
 _POLL_SECONDS = 0.02
 """For calls that are being answered."""
 _MAX_ANSWERING = 16
+_LONGEST_AUDIT = 200
+"""Of a peer's that we repeat."""
 
 _NOT_CALLED = "it did not call us"
 _NO_ANSWER = "it does not answer"
@@ -73,7 +76,8 @@ class Rendezvous:
         self._ready: set[Rank] = set()
         self._gone: list[Rank] = []
         self._answered: queue.SimpleQueue[tuple[Hello, str, Connection]] = queue.SimpleQueue()
-        self._halves: dict[Hello, dict[str, Connection]] = {}
+        self._halves: dict[tuple[Rank, str], tuple[Hello, Connection]] = {}
+        self._over = False
         self._answering = threading.Semaphore(_MAX_ANSWERING)
         self._reasons = {
             rank: _NOT_CALLED if rank > seat.rank else _NO_ANSWER for rank in peers_of(seat.rank)
@@ -88,6 +92,11 @@ class Rendezvous:
             for peer in self._met.values():
                 peer.close()
             raise
+        finally:
+            self._over = True
+            for _, connection in self._halves.values():
+                connection.close()
+            self._turn_away()
         hellos = {self._seat.rank: self._hello}
         hellos |= {rank: peer.hello for rank, peer in self._met.items()}
         together = "/".join([self._hello.audit, *(hellos[r].nonce for r in range(MEMBERS))])
@@ -141,14 +150,24 @@ class Rendezvous:
         """Take in those who have called twice, for either purpose."""
         while not self._answered.empty():
             hello, purpose, connection = self._answered.get()
-            halves = self._halves.setdefault(hello, {})
-            halves[purpose] = connection
-            if set(halves) == set(PURPOSES):
-                del self._halves[hello]
+            if earlier := self._halves.pop((hello.rank, purpose), None):
+                earlier[1].close()  # it tried again
+            self._halves[hello.rank, purpose] = hello, connection
+            found = [self._halves.get((hello.rank, each)) for each in PURPOSES]
+            halves = [half[1] for half in found if half and half[0] == hello]
+            if len(halves) == len(PURPOSES):
+                for each in PURPOSES:
+                    del self._halves[hello.rank, each]
                 if known := self._met.pop(hello.rank, None):
                     known.close()  # it started anew
                     self._ready.discard(hello.rank)
-                self._met[hello.rank] = _Peer(hello, **halves)
+                self._met[hello.rank] = _Peer(hello, *halves)
+
+    def _turn_away(self) -> None:
+        """Close the connections to those who called when the meeting was over."""
+        with suppress(queue.Empty):
+            while True:
+                self._answered.get_nowait()[2].close()
 
     def _hear(self) -> None:
         """Note who is ready, and forget who has gone away again."""
@@ -198,7 +217,8 @@ class Rendezvous:
 
     def _check(self, hello: Hello, rank: Rank) -> None:
         if hello.audit != self._hello.audit:
-            raise Refused(f"it is at audit {hello.audit!r}, and we at {self._hello.audit!r}")
+            theirs = shown(hello.audit, _LONGEST_AUDIT)
+            raise Refused(f"it is at audit '{theirs}', and we at {self._hello.audit!r}")
         if hello.rank != rank:
             raise Refused(f"it says that it is member {hello.rank}")
 
@@ -253,10 +273,12 @@ class Rendezvous:
         finally:
             self._answering.release()
         self._answered.put((hello, purpose, connection))
+        if self._over:  # nobody else looks there any more
+            self._turn_away()
 
     def _check_caller(self, hello: Hello, purpose: str, stream: socket.socket) -> None:
         if purpose not in PURPOSES:
-            raise Refused(f"there are no connections for {purpose!r}")
+            raise Refused(f"there are no connections for {purpose!r:.20}")
         if not self._seat.rank < hello.rank < MEMBERS:
             raise Refused(f"member {hello.rank} does not call member {self._seat.rank}")
         if isinstance(stream, ssl.SSLSocket):

@@ -8,6 +8,7 @@ no secret is public, one word an element.
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,8 +25,11 @@ Words = npt.NDArray[Any]
 
 ARITHMETIC: Final = "aby3.AShr<FM64>"
 PUBLIC: Final = "Pub2k<FM64>"
-_BOOLEAN = re.compile(r"aby3\.BShr<PT_U(8|16|32|64),([1-9]\d?)>")
+_BOOLEAN = re.compile(r"aby3\.BShr<PT_U(8|16|32|64),([1-9][0-9]?)>")
 _WORD = np.dtype("<u8")
+_MOST_AXES = 31
+"""numpy has arrays of 32, and shares have one more than what they are shares of."""
+_MOST_ELEMENTS = 1 << 58
 
 DTYPES: Final = (
     *("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"),
@@ -68,6 +72,11 @@ class Storage:
         return self.name == ARITHMETIC
 
     def words_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Raises ShareInvalid for a shape that numpy does not have, though it may take no bytes."""
+        if len(shape) > _MOST_AXES:
+            raise ShareInvalid(f"the shape has {len(shape)} axes, there can be {_MOST_AXES}")
+        if 0 in shape and math.prod(filter(None, shape)) > _MOST_ELEMENTS:
+            raise ShareInvalid(f"the other sides of the empty shape {shape} are too long")
         return shape if self.is_public else (*shape, 2)
 
 

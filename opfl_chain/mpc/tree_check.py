@@ -7,10 +7,7 @@ import numpy as np
 from opfl_chain.mpc.arithmetic import any_bit, join, to_boolean
 from opfl_chain.mpc.boolean import BooleanCircuit, Shared, Words
 from opfl_chain.mpc.keccak import DIGEST_WORDS, keccak_blocks
-
-_LEAF_WORDS = 16
-_CHILDREN = 4
-_SALT_WORDS = 4
+from opfl_chain.protocol.gradient_tree import CHILDREN_PER_NODE, SALT_WORDS, WORDS_PER_LEAF
 
 
 def opens_tree(
@@ -22,7 +19,7 @@ def opens_tree(
     the four words of the salt.
     """
     bits = to_boolean(circuit, *opening)
-    count = bits.shape[0] - _SALT_WORDS
+    count = bits.shape[0] - SALT_WORDS
     words, salt = bits[:count], bits[count:]
     top = _top(circuit, words)
     prefix = circuit.public(np.frombuffer(tag, np.uint64))
@@ -35,10 +32,10 @@ def opens_tree(
 
 def _top(circuit: BooleanCircuit, words: Shared) -> Shared:
     """Return the topmost hash over the words."""
-    digests = keccak_blocks(circuit, _columns(words, _LEAF_WORDS))
+    digests = keccak_blocks(circuit, _columns(words, WORDS_PER_LEAF))
     while digests.shape[1] > 1:
         flat = digests.local(lambda w: np.ascontiguousarray(w.T).reshape(-1))
-        digests = keccak_blocks(circuit, _columns(flat, _CHILDREN * DIGEST_WORDS))
+        digests = keccak_blocks(circuit, _columns(flat, CHILDREN_PER_NODE * DIGEST_WORDS))
     return digests[:, 0]
 
 

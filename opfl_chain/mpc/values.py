@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
-from opfl_chain.mpc.errors import FrameInvalid
+from opfl_chain.mpc.errors import FrameInvalid, MpcError
 from opfl_chain.mpc.executable import Executable
 from opfl_chain.mpc.frames import Buffer
 from opfl_chain.mpc.session import RunResult
@@ -18,6 +19,8 @@ from opfl_chain.mpc.shares import Share, Storage
 from opfl_chain.mpc.statistics import OperationCost, RunStatistics
 
 _KINDS_OF_ARRAYS = "biuf"
+_SIMPLE_DTYPE = re.compile(r"[<>|][a-zA-Z][0-9]{0,2}")
+"""numpy reads much more than that, and evaluates some of it."""
 
 
 def encode_value(value: Any, blobs: list[Buffer]) -> Any:
@@ -61,34 +64,43 @@ def encode_value(value: Any, blobs: list[Buffer]) -> Any:
 
 def decode_value(document: Any, blobs: tuple[Buffer, ...]) -> Any:
     """The value of which this is the JSON form."""
+    try:
+        return _decode(document, blobs)
+    except MpcError:
+        raise
+    except (LookupError, TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise FrameInvalid(f"it has a value that is malformed: {error}") from error
+
+
+def _decode(document: Any, blobs: tuple[Buffer, ...]) -> Any:
     if isinstance(document, list):
-        return [decode_value(each, blobs) for each in document]
+        return [_decode(each, blobs) for each in document]
     if not isinstance(document, dict):
         return document
-    match document.get("$"):
-        case None:
-            return {key: decode_value(each, blobs) for key, each in document.items()}
+    if "$" not in document:
+        return {key: _decode(each, blobs) for key, each in document.items()}
+    match document["$"]:
         case "bytes":
-            return bytes(blobs[document["blob"]])
+            return bytes(_blob(document, blobs))
         case "array":
             return _decode_array(document, blobs)
         case "share":
             return Share(
-                document["rank"],
+                _natural(document["rank"]),
                 document["dtype"],
-                tuple(document["shape"]),
+                _shape(document),
                 Storage(document["storage"]),
                 _decode_array(document["words"], blobs),
             )
         case "executable":
-            return Executable.from_bytes(bytes(blobs[document["blob"]]))
+            return Executable.from_bytes(bytes(_blob(document, blobs)))
         case "statistics":
-            facts = {key: value for key, value in document.items() if key != "$"}
-            facts["operations"] = tuple(OperationCost(**each) for each in facts["operations"])
-            return RunStatistics(**facts)
+            return _decode_statistics(document)
         case "result":
-            outputs = decode_value(document["outputs"], blobs)
-            return RunResult(outputs, decode_value(document["statistics"], blobs))
+            outputs = _decode(document["outputs"], blobs)
+            if not isinstance(outputs, dict):
+                raise FrameInvalid("it has a result without outputs")
+            return RunResult(outputs, _decode_statistics(document["statistics"]))
         case kind:
             raise FrameInvalid(f"it has a value of kind {kind!r}")
 
@@ -112,7 +124,31 @@ def _encode_array(array: np.ndarray[Any, Any], blobs: list[Buffer]) -> dict[str,
 
 
 def _decode_array(document: dict[str, Any], blobs: tuple[Buffer, ...]) -> np.ndarray[Any, Any]:
-    dtype = np.dtype(document["dtype"])
+    name = document["dtype"]
+    if not _SIMPLE_DTYPE.fullmatch(name):
+        raise FrameInvalid(f"it has an array of {name!r}")
+    dtype = np.dtype(name)
     if dtype.kind not in _KINDS_OF_ARRAYS:
         raise FrameInvalid(f"it has an array of {dtype}")
-    return np.frombuffer(blobs[document["blob"]], dtype).reshape(document["shape"])
+    return np.frombuffer(_blob(document, blobs), dtype).reshape(_shape(document))
+
+
+def _decode_statistics(document: dict[str, Any]) -> RunStatistics:
+    facts = dict(document)
+    facts.pop("$", None)
+    facts["operations"] = tuple(OperationCost(**each) for each in facts["operations"])
+    return RunStatistics(**facts)
+
+
+def _blob(document: dict[str, Any], blobs: tuple[Buffer, ...]) -> Buffer:
+    return blobs[_natural(document["blob"])]
+
+
+def _shape(document: dict[str, Any]) -> tuple[int, ...]:
+    return tuple(_natural(side) for side in document["shape"])
+
+
+def _natural(number: Any) -> int:
+    if type(number) is not int or number < 0:
+        raise FrameInvalid(f"it has {number!r} where a natural number must be")
+    return number

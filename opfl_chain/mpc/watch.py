@@ -26,6 +26,7 @@ from opfl_chain.mpc.errors import (
     ProgramFailed,
     SessionError,
 )
+from opfl_chain.mpc.foreign_text import LONGEST, shown
 from opfl_chain.mpc.ranks import Rank
 
 _PULSE_SECONDS = 0.5
@@ -72,7 +73,7 @@ class Watch:
     def leave(self, error: MpcError | None = None) -> None:
         """Tell the peers that we go, and why if it is not the end, and end the thread."""
         self._closing = True
-        self._farewell = {"left": None if error is None else str(error)}
+        self._farewell = {"left": None if error is None else str(error)[:LONGEST]}
         self._bell.send(b"!")
         self._left.wait(_LEAVE_SECONDS)
 
@@ -101,7 +102,7 @@ class Watch:
 
     def say_why(self, error: SessionError) -> None:
         """For `on_failure`: tell the peers before this process ends."""
-        self._say({"left": str(error)})
+        self._say({"left": str(error)[:LONGEST]})
 
     def _say(self, header: dict[str, object]) -> None:
         for connection in self._connections.values():
@@ -114,8 +115,8 @@ class Watch:
         for rank, connection in list(self._connections.items()):
             try:
                 for header in connection.arrived():
-                    if header.get("left"):
-                        self._complaints.setdefault(rank, (now, str(header["left"])))
+                    if reason := complaint_in(header):
+                        self._complaints.setdefault(rank, (now, reason))
             except (ConnectionError, FrameInvalid):
                 connection.close()
                 del self._connections[rank]
@@ -133,3 +134,11 @@ class Watch:
         if self._deadline.passed:
             return DeadlineExceeded(self._deadline.seconds, self.phase)
         return None
+
+
+def complaint_in(header: Mapping[str, object]) -> str | None:
+    """Why a peer gives the session up, if that is what it says."""
+    reason = header.get("left")
+    if not reason:
+        return None
+    return shown(reason) if isinstance(reason, str) else "it does not say why in words"

@@ -19,6 +19,7 @@ from typing import Final, Protocol
 
 from opfl_chain.mpc.deadline import Deadline
 from opfl_chain.mpc.errors import FrameInvalid
+from opfl_chain.mpc.frames import Arrival
 from opfl_chain.mpc.ranks import MEMBERS, Rank, peers_of
 
 LARGEST_MESSAGE: Final = 1 << 31
@@ -75,18 +76,13 @@ class SocketWires:
             stream.close()
 
     def _read(self, rank: Rank, size: int) -> bytearray:
-        stream, data, received = self._streams[rank], bytearray(size), 0
-        view = memoryview(data)
-        while received < size:
+        stream, arrival = self._streams[rank], Arrival(size)
+        while not arrival.complete:
             try:
-                count = stream.recv_into(view[received:])
+                arrival.receive_from(stream)
             except _BLOCKED:
                 self._wait([stream])
-                continue
-            if not count:
-                raise ConnectionError("the other end closed the connection")
-            received += count
-        return data
+        return arrival.data
 
     def _wait(self, readable: list[socket.socket]) -> None:
         """Until there is something to read, or until the deadline, sending on meanwhile."""

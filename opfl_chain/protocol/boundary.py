@@ -8,10 +8,9 @@ c * D <= |G + M| + 2 * eps, which is exact in integers and needs no division ins
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import Field, model_validator
-from pydantic_core import from_json
 
 from opfl_chain.protocol.documents import (
     MAX_JSON_INTEGER,
@@ -30,11 +29,6 @@ PRODUCT_LIMIT: Final = 1 << 62
 """A factor times a discrepancy that passes the guard stays below it, and so inside the ring."""
 
 Quanta: TypeAlias = Annotated[tuple[Natural, ...], Field(strict=False)]
-
-
-def need(p: int, count: int) -> int:
-    """Return how many of ``count`` values must be within the bound of quantile p / 1000."""
-    return -(-p * count // 1000)
 
 
 def round_factor_down(factor: int) -> int:
@@ -107,24 +101,6 @@ class PaperBoundary(Document):
                 "infinity": guard,
             }
         )
-
-
-Boundary: TypeAlias = PaperBoundary
-"""Any rule: the documents that :func:`boundary_from_json` tells apart by their ``rule``."""
-
-_RULES: Final[dict[str, type[Boundary]]] = {"paper": PaperBoundary}
-
-
-def boundary_from_json(data: bytes) -> Boundary:
-    """Read a boundary of any rule from its canonical bytes."""
-    try:
-        fields: Any = from_json(data)
-    except ValueError as error:
-        raise DocumentError(f"boundary: invalid JSON: {error}") from None
-    rule = fields.get("rule") if isinstance(fields, dict) else None
-    if not isinstance(rule, str) or rule not in _RULES:
-        raise DocumentError(f"boundary rule is {rule!r}, known are {', '.join(_RULES)}")
-    return _RULES[rule].from_json(data)
 
 
 def quanta_above(name: str, bound: float, quanta_per_unit: int) -> int:

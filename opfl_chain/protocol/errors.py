@@ -45,6 +45,14 @@ class CommitmentMismatch(ShareError):
     """Leaf hashes that are not the ones the commitment was made of."""
 
 
+class DeliveryMissing(ProtocolError):
+    """Something that a client had to deliver and did not."""
+
+
+class InputNotCommitted(ProtocolError):
+    """A training input that is not in the client's data set, or not at this round's place."""
+
+
 class DocumentError(ProtocolError):
     """A policy or boundary that is not well formed, or not in its one canonical form."""
 

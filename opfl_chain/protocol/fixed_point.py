@@ -70,6 +70,12 @@ class FixedPoint:
         words: Words = np.rint(scaled).astype("<i8")
         return words
 
+    def nearest(self, array: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """Return the nearest numbers that words hold. Of float32 these are float32, exactly."""
+        scaled = array.astype(np.float64) * float(self.words_per_unit)
+        nearest: npt.NDArray[np.float32] = (np.rint(scaled) * self.quantum).astype(np.float32)
+        return nearest
+
     def decode(self, words: npt.NDArray[Any], shapes: Mapping[str, Shape]) -> dict[str, Reals]:
         """Return the arrays that ``words`` encode, given their shapes in the same order."""
         sizes = {name: math.prod(shape) for name, shape in shapes.items()}

@@ -16,6 +16,7 @@ from opfl_chain.protocol.widths import bytes32
 
 WORDS_PER_LEAF: Final = 16
 CHILDREN_PER_NODE: Final = 4
+SALT_WORDS: Final = 4
 BLOCK_BYTES: Final = 128
 """What a leaf and a node hash: sixteen words, or four hashes."""
 

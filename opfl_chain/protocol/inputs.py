@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opfl_chain.protocol.errors import EncodingError
-from opfl_chain.protocol.fixed_point import FixedPoint, Shape
+from opfl_chain.protocol.fixed_point import WORD_LIMIT, FixedPoint, Shape
 from opfl_chain.protocol.ring import Words
 
 
@@ -20,6 +20,20 @@ class InputFormat:
     label_shape: Shape
     classes: int
     fraction_bits: int
+    feature_range: tuple[float, float] = (-math.inf, math.inf)
+    """Features outside of it are refused, and fail an audit."""
+
+    @property
+    def feature_bounds(self) -> tuple[int, int]:
+        """The smallest and the largest word of a feature, or those of the ring."""
+        low, high = (
+            bound * (1 << self.fraction_bits) if math.isfinite(bound) else bound
+            for bound in self.feature_range
+        )
+        return (
+            math.floor(low) if math.isfinite(low) else -WORD_LIMIT,
+            math.ceil(high) if math.isfinite(high) else WORD_LIMIT,
+        )
 
     @property
     def feature_words(self) -> int:
@@ -41,9 +55,11 @@ class InputFormat:
         self._check_features(features)
         self._check_labels(labels)
         fixed_point = FixedPoint(self.fraction_bits)
+        words = fixed_point.encode_array("features", features)
+        self._check_range(features, words)
         one_hot = labels.ravel()[:, np.newaxis] == np.arange(self.classes)
         targets = one_hot.ravel() * np.int64(fixed_point.words_per_unit)
-        return np.concatenate([fixed_point.encode_array("features", features), targets])
+        return np.concatenate([words, targets])
 
     def _check_features(self, features: npt.NDArray[Any]) -> None:
         if features.dtype != np.float32:
@@ -51,6 +67,17 @@ class InputFormat:
         if features.shape != self.feature_shape:
             raise EncodingError(
                 f"features have shape {features.shape}, the policy says {self.feature_shape}"
+            )
+
+    def _check_range(self, features: npt.NDArray[Any], words: Words) -> None:
+        low, high = self.feature_bounds
+        outside = (words < low) | (words > high)
+        if outside.any():
+            index = np.unravel_index(int(outside.argmax()), features.shape)
+            raise EncodingError(
+                f"features[{', '.join(map(str, index))}] is {features[index]:g}, an example"
+                f" normalised as the policy says is in [{self.feature_range[0]:g},"
+                f" {self.feature_range[1]:g}]"
             )
 
     def _check_labels(self, labels: npt.NDArray[Any]) -> None:

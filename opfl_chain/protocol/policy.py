@@ -83,6 +83,12 @@ class DataRules(Record):
     std: Annotated[tuple[Above, ...], Field(strict=False, min_length=1)]
     batch_size: Positive
 
+    @property
+    def feature_range(self) -> tuple[float, float]:
+        """The smallest and the largest feature that an example in [0, 1] is normalised to."""
+        pairs = list(zip(self.mean, self.std, strict=True))
+        return min(-m / s for m, s in pairs), max((1 - m) / s for m, s in pairs)
+
     @model_validator(mode="after")
     def _one_std_for_each_mean(self) -> "DataRules":
         if len(self.mean) != len(self.std):
@@ -108,6 +114,20 @@ class SpuRules(Record):
     compiler_options: Options = Field(default_factory=dict)
 
 
+class PlainReplay(Record):
+    """The committee replays a step from its input alone."""
+
+    kind: Literal["plain"] = "plain"
+
+
+class GuidedReplay(Record):
+    """The committee replays a step along the client's advice, and checks that as well."""
+
+    kind: Literal["guided"]
+    largest_lift: Annotated[int, Field(ge=0, le=32)]
+    """By how many powers of two the loss may be scaled up; ``loss_scale`` includes them."""
+
+
 class Policy(Document):
     """The training policy of a job."""
 
@@ -121,6 +141,7 @@ class Policy(Document):
     audit_rate: AuditRate
     commitment_scheme: Annotated[Scheme, Field(strict=False)]
     quantile_grid: Grid = PAPER_GRID
+    replay: Annotated[PlainReplay | GuidedReplay, Field(discriminator="kind")] = PlainReplay()
     spu: SpuRules
 
     @field_validator("quantile_grid")
@@ -131,12 +152,26 @@ class Policy(Document):
     @model_validator(mode="after")
     def _encodes(self) -> "Policy":
         FixedPoint(self.fraction_bits, self.loss_scale)
+        if self.replay_scale < 1:
+            raise ValueError(
+                f"loss scale {self.loss_scale} leaves no room for {self.largest_lift} lifts"
+            )
         return self
 
     @property
     def fixed_point(self) -> FixedPoint:
         """How gradients are encoded."""
         return FixedPoint(self.fraction_bits, self.loss_scale)
+
+    @property
+    def largest_lift(self) -> int:
+        """By how many powers of two a replay may scale the loss up, 0 for a plain one."""
+        return self.replay.largest_lift if isinstance(self.replay, GuidedReplay) else 0
+
+    @property
+    def replay_scale(self) -> int:
+        """The loss scale inside a replay that is not lifted."""
+        return self.loss_scale >> self.largest_lift
 
     @property
     def input_format(self) -> InputFormat:
@@ -147,4 +182,5 @@ class Policy(Document):
             label_shape=batch + self.data.label_shape,
             classes=self.data.classes,
             fraction_bits=self.fraction_bits,
+            feature_range=self.data.feature_range,
         )

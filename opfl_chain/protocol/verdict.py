@@ -1,10 +1,11 @@
 """Verdicts: who passed a round and who is at fault, as the members attest it."""
 
-from collections.abc import Mapping
+import struct
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Final
+from typing import Final, TypeVar
 
 from opfl_chain.protocol.abi import abi_encode, byte_string
 from opfl_chain.protocol.errors import VerdictError
@@ -12,7 +13,9 @@ from opfl_chain.protocol.hashing import keccak256
 from opfl_chain.protocol.identifiers import ClientIndex
 from opfl_chain.protocol.widths import unsigned, unsigned_bytes
 
-_FAULT_BYTES: Final = 5
+Element = TypeVar("Element")
+
+_FAULT: Final = struct.Struct(">IB")
 
 
 class FaultReason(IntEnum):
@@ -24,12 +27,43 @@ class FaultReason(IntEnum):
     REPLAY_OUTSIDE = 4
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Fault:
     """One client's fault."""
 
     client: ClientIndex
     reason: FaultReason
+
+
+class _Bitmap(AbstractSet[ClientIndex]):
+    """The clients whose bits are set, in no more memory than the bits: a member may attest any."""
+
+    def __init__(self, bits: bytes) -> None:
+        self._bits = bytes(bits)
+
+    def __contains__(self, client: object) -> bool:
+        if not isinstance(client, int) or not 0 <= client < 8 * len(self._bits):
+            return False
+        return bool(self._bits[client >> 3] >> (client & 7) & 1)
+
+    def __iter__(self) -> Iterator[ClientIndex]:
+        for position, byte in enumerate(self._bits):
+            for bit in range(8):
+                if byte >> bit & 1:
+                    yield ClientIndex(8 * position + bit)
+
+    def __len__(self) -> int:
+        return int.from_bytes(self._bits, "little").bit_count()
+
+    def __hash__(self) -> int:
+        return self._hash()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._bits.hex()})"
+
+    @classmethod
+    def _from_iterable(cls, elements: Iterable[Element]) -> frozenset[Element]:
+        return frozenset(elements)
 
 
 @dataclass(frozen=True)
@@ -39,7 +73,7 @@ class Verdict:
     ``faults`` are in increasing order of client. Make one with :meth:`of` or :meth:`decode`.
     """
 
-    passed: frozenset[ClientIndex]
+    passed: AbstractSet[ClientIndex]
     faults: tuple[Fault, ...]
 
     def __post_init__(self) -> None:
@@ -70,7 +104,7 @@ class Verdict:
     @classmethod
     def decode(cls, passes: bytes, faults: bytes) -> "Verdict":
         """Read a verdict as it was attested; zero bytes at the end of ``passes`` are allowed."""
-        return cls(_decode_passes(passes), _decode_faults(faults))
+        return cls(_Bitmap(passes), _decode_faults(faults))
 
     @property
     def passes_bytes(self) -> bytes:
@@ -100,22 +134,12 @@ def verdict_hash(passes: bytes, faults: bytes) -> bytes:
     return keccak256(abi_encode(byte_string(passes), byte_string(faults)))
 
 
-def _decode_passes(passes: bytes) -> frozenset[ClientIndex]:
-    return frozenset(
-        ClientIndex(8 * position + bit)
-        for position, byte in enumerate(passes)
-        for bit in range(8)
-        if byte >> bit & 1
-    )
-
-
 def _decode_faults(faults: bytes) -> tuple[Fault, ...]:
-    if len(faults) % _FAULT_BYTES:
+    if len(faults) % _FAULT.size:
         raise VerdictError(f"faults have {len(faults)} bytes, which is not a multiple of 5")
-    entries = [faults[at : at + _FAULT_BYTES] for at in range(0, len(faults), _FAULT_BYTES)]
     return tuple(
-        Fault(client := ClientIndex(int.from_bytes(entry[:4], "big")), _reason(client, entry[4]))
-        for entry in entries
+        Fault(ClientIndex(client), _reason(client, code))
+        for client, code in _FAULT.iter_unpack(faults)
     )
 
 

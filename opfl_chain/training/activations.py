@@ -18,33 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from opfl_chain.models.model import Model
-
 PreActivations = dict[str, NDArray[np.float32]]
-
-
-def relu_shapes(model: Model, batch: int = 1) -> dict[str, tuple[int, ...]]:
-    """The shape of what each ReLU takes, by layer, in forward order."""
-    import jax
-
-    from opfl_chain.models.float_operations import FloatOperations
-
-    shapes: dict[str, tuple[int, ...]] = {}
-
-    class Recorder(FloatOperations):
-        def relu(self, values: jax.Array, *, name: str) -> jax.Array:
-            shapes[name] = tuple(values.shape)
-            return super().relu(values, name=name)
-
-    def traced(parameters: dict[str, Any], examples: Any) -> Any:
-        return model.logits(parameters, examples, Recorder())
-
-    jax.eval_shape(
-        traced,
-        {each.name: np.empty(each.shape, np.float32) for each in model.layout},
-        np.empty((batch, *model.input_shape), np.float32),
-    )
-    return shapes
 
 
 @contextmanager

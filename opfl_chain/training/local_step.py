@@ -1,4 +1,11 @@
-"""The client's local step: the gradient of one batch, in torch."""
+"""The client's local step: the gradient of one batch, in torch.
+
+The step is defined so that a replay in fixed point comes as close to it as rounding allows, at no
+cost to training. It is taken at the weights and examples as ring words hold them, which are float32
+numbers too; the weights that the optimizer updates keep all their bits. And softmax minus target is
+formed in float64, the label's as minus the others' sum: in float32 it has no correct digit left
+when the model is certain.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +21,18 @@ from torch.nn import functional
 
 from opfl_chain.models.model import Model
 from opfl_chain.models.registry import model_named
+from opfl_chain.models.relus import relu_shapes
 from opfl_chain.models.torch_parameters import gradient_arrays, load_parameters
+from opfl_chain.protocol.fixed_point import FixedPoint
 from opfl_chain.protocol.policy import Policy
 from opfl_chain.training.activations import (
     PreActivations,
     recorded_pre_activations,
-    relu_shapes,
 )
 from opfl_chain.training.devices import deterministic, pick_device
 from opfl_chain.training.errors import BatchInvalid, GradientNotFinite, PolicyUnusable
+
+DEFAULT_FRACTION_BITS = 22
 
 Vector = NDArray[np.float32]
 
@@ -35,7 +45,7 @@ class StepResult:
     """Of the mean loss, flat, in the canonical order of the trainable parameters."""
     loss: float
     logits: NDArray[np.float32]
-    probabilities: NDArray[np.float32]
+    probabilities: NDArray[np.float64]
     """softmax of the logits, (batch, classes)."""
     pre_activations: PreActivations = field(default_factory=dict)
     """What went into each ReLU, by layer, in forward order. Empty unless asked for."""
@@ -50,9 +60,15 @@ class LocalStep:
     """Steps of one model on one device. Holds a module, and no state between steps."""
 
     def __init__(
-        self, model: Model, device: torch.device | None = None, *, threads: int = 1
+        self,
+        model: Model,
+        device: torch.device | None = None,
+        *,
+        threads: int = 1,
+        fraction_bits: int = DEFAULT_FRACTION_BITS,
     ) -> None:
         self.model = model
+        self.ring = FixedPoint(fraction_bits)
         self.threads = threads
         self.device = device or pick_device()
         self._module = model.torch_module().to(self.device)
@@ -67,7 +83,7 @@ class LocalStep:
                 f"the policy has examples of shape {data.input_shape} and {data.classes} classes,"
                 f" model {model.name} takes {model.input_shape} and {model.classes}"
             )
-        return cls(model, device, threads=threads)
+        return cls(model, device, threads=threads, fraction_bits=policy.fraction_bits)
 
     def run(
         self,
@@ -85,18 +101,18 @@ class LocalStep:
             deterministic(self.threads),
             recorded_pre_activations(self._module, layers) as seen,
         ):
-            load_parameters(self._module, self.model.layout, parameters)
+            held = {name: self.ring.nearest(array) for name, array in parameters.items()}
+            load_parameters(self._module, self.model.layout, held)
             self._module.zero_grad(set_to_none=True)
-            logits = self._module(torch.tensor(examples, device=self.device))
+            logits = self._module(torch.tensor(self.ring.nearest(examples), device=self.device))
+            exact = logits.detach().double()
             targets = torch.tensor(labels.astype(np.int64), device=self.device)
-            loss = functional.cross_entropy(logits, targets)
-            torch.autograd.backward(loss)
-            outputs = logits.detach()
+            logits.backward(loss_gradient(exact, targets).float())
             return StepResult(
                 self._gradient(),
-                float(loss.detach()),
-                outputs.cpu().numpy(),
-                torch.softmax(outputs, 1).cpu().numpy(),
+                float(functional.cross_entropy(exact, targets)),
+                logits.detach().cpu().numpy(),
+                torch.softmax(exact, 1).cpu().numpy(),
                 {name: seen[name] for name in layers},
             )
 
@@ -129,3 +145,12 @@ class LocalStep:
             )
         if labels.min() < 0 or labels.max() >= model.classes:
             raise BatchInvalid(f"labels are {labels}, they must be in [0, {model.classes})")
+
+
+def loss_gradient(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """Of the mean cross-entropy by the logits: softmax minus target, over the batch."""
+    difference = torch.softmax(logits, 1)
+    rows = torch.arange(len(labels), device=labels.device)
+    difference[rows, labels] = 0.0
+    difference[rows, labels] = -difference.sum(1)
+    return difference / len(labels)

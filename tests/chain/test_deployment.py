@@ -73,7 +73,8 @@ def test_a_deployment_can_be_written_and_read(deployed: Deployment, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    "content", ["", "[]", "{}", '{"chain_id": 1}', '{"contracts": {"Deposits": 5}}']
+    "content",
+    ["", "[]", "{}", "[" * 10_000, '{"chain_id": 1}', '{"contracts": {"Deposits": 5}}'],
 )
 def test_a_malformed_file_is_refused(content: str, tmp_path: Path) -> None:
     (tmp_path / "deployment.json").write_text(content)
@@ -81,6 +82,8 @@ def test_a_malformed_file_is_refused(content: str, tmp_path: Path) -> None:
         Deployment.read(tmp_path / "deployment.json")
     with pytest.raises(DeploymentInvalid, match="does not exist"):
         Deployment.read(tmp_path / "none.json")
+    with pytest.raises(DeploymentInvalid, match="cannot be read: Is a directory"):
+        Deployment.read(tmp_path)
 
 
 def changed(deployment: Deployment, path: Path, **changes: Any) -> Deployment:

@@ -11,6 +11,7 @@ from eth_account import Account
 
 from opfl_chain.chain.errors import (
     ChainError,
+    KeystoreError,
     KeystoreExists,
     KeystoreMalformed,
     KeystoreMissing,
@@ -79,6 +80,8 @@ def test_the_default_is_what_wallets_use(tmp_path: Path) -> None:
 def test_a_missing_keystore_says_so(tmp_path: Path) -> None:
     with pytest.raises(KeystoreMissing, match="does not exist"):
         load_bls_key(tmp_path / "none.json", PASSWORD)
+    with pytest.raises(KeystoreError, match="cannot be read: Is a directory"):
+        load_bls_key(tmp_path, PASSWORD)
 
 
 def without(name: str) -> Callable[[dict[str, Any]], Any]:
@@ -108,7 +111,43 @@ def test_a_malformed_keystore_is_refused(
         load_ethereum_key(bad, PASSWORD)
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"hello"])
+def with_scrypt(path: Path, **parameters: int) -> Path:
+    """A keystore that says it was made with other parameters of scrypt."""
+    create_ethereum_key(path, PASSWORD, scrypt_n=SCRYPT_CHEAP)
+    keystore = json.loads(path.read_text())
+    keystore["crypto"]["kdfparams"] |= parameters
+    path.write_text(json.dumps(keystore))
+    return path
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{"n": 2**21}, {"n": 2**18, "r": 33}, {"n": 2**18, "p": 5}, {"n": 2, "r": 1, "p": 1025}],
+)
+def test_a_keystore_that_takes_too_much_to_open_is_refused(
+    parameters: dict[str, int], tmp_path: Path
+) -> None:
+    path = with_scrypt(tmp_path / "key.json", **parameters)
+    with pytest.raises(KeystoreMalformed, match="takes more time or memory"):
+        load_ethereum_key(path, PASSWORD)
+
+
+def test_parameters_of_light_wallets_are_taken(tmp_path: Path) -> None:
+    path = with_scrypt(tmp_path / "key.json", n=4096, p=6)
+    with pytest.raises(WrongPassword):  # it was made with others
+        load_ethereum_key(path, PASSWORD)
+
+
+@pytest.mark.parametrize("parameters", [{"n": 0}, {"r": 0}, {"p": -1}, {"n": 17}, {"dklen": 2**30}])
+def test_parameters_that_scrypt_does_not_have_are_refused(
+    parameters: dict[str, int], tmp_path: Path
+) -> None:
+    path = with_scrypt(tmp_path / "key.json", **parameters)
+    with pytest.raises(KeystoreMalformed, match="is not a version 3 keystore with scrypt"):
+        load_ethereum_key(path, PASSWORD)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"hello", b"[" * 10_000])
 def test_a_file_that_is_no_json_is_refused(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "key.json").write_bytes(content)
     with pytest.raises(KeystoreMalformed):

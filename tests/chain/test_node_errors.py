@@ -127,7 +127,7 @@ def test_revert_data_of_all_nodes_is_decoded(data: Any, expected: type, text: st
     st.fixed_dictionaries(
         {},
         optional={
-            "code": st.integers(),
+            "code": st.one_of(st.none(), st.integers(), st.floats(), st.text(), st.just([])),
             "message": st.text(),
             "data": st.one_of(st.none(), st.text(), st.binary().map(to_hex), st.integers()),
         },

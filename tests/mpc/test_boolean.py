@@ -1,10 +1,13 @@
 """The boolean circuit against numpy."""
 
+from collections import defaultdict
+from queue import Queue
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from three_members import compute, held, ring_components, run_members
+from three_members import QueueTransport, compute, held, ring_components, run_members
 
 from opfl_chain.mpc.arithmetic import (
     add_planes,
@@ -16,7 +19,8 @@ from opfl_chain.mpc.arithmetic import (
     to_boolean,
 )
 from opfl_chain.mpc.bit_planes import full_lanes, planes_of, words_of
-from opfl_chain.mpc.boolean import Shared
+from opfl_chain.mpc.boolean import BooleanCircuit, Shared
+from opfl_chain.mpc.errors import MessageInvalid
 from opfl_chain.mpc.keccak import keccak_blocks
 from opfl_chain.protocol.hashing import keccak256
 
@@ -122,6 +126,27 @@ def test_keccak_is_the_chains(size):
 def test_keccak_refuses_what_does_not_fit_into_a_block():
     with pytest.raises(ValueError, match="17 words, at most 16"):
         compute(lambda c: keccak_blocks(c, c.public(np.zeros((17, 1), np.uint64))).own)
+
+
+@pytest.mark.parametrize(
+    ("messages", "rank", "reason"),
+    [
+        ([(1, 31)], 1, "a seed of 31 bytes instead of 32"),
+        ([(1, 32), (1, 15)], 1, "15 bytes instead of 16"),
+        ([(1, 32), (1, 24)], 1, "24 bytes instead of 16"),
+        ([(1, 32), (1, 16), (2, 15)], 2, "15 bytes instead of 16"),
+        ([(1, 32), (1, 16), (2, 8)], 2, "8 bytes instead of 16"),
+    ],
+)
+def test_a_member_that_sends_a_wrong_size_is_named(messages, rank, reason):
+    queues = defaultdict(Queue)
+    for sender, size in messages:
+        queues[sender, 0].put(bytes(size))
+    with pytest.raises(MessageInvalid, match=reason) as caught:
+        circuit = BooleanCircuit(QueueTransport(0, queues), bytes(32))
+        shared = circuit.public(array([1, 2]))
+        circuit.open(circuit.conjunction(shared, shared))
+    assert caught.value.rank == rank
 
 
 def test_what_a_member_receives_is_independent_of_the_secret():

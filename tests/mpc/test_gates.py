@@ -9,7 +9,7 @@ import pytest
 from opfl_chain.models.float_operations import FloatOperations
 from opfl_chain.models.lenet import LENET_61706 as MODEL
 from opfl_chain.mpc.compiler import compile_program
-from opfl_chain.mpc.gates import Contribution, TreeOpening, aggregate, audit, opens
+from opfl_chain.mpc.gates import Contribution, TreeOpening, aggregate, audit, open_trees
 from opfl_chain.mpc.memory_committee import MemoryCommittee
 from opfl_chain.mpc.options import MpcOptions
 from opfl_chain.mpc.replay import replay_program
@@ -23,6 +23,7 @@ from opfl_chain.protocol.ring_shares import SharedVector
 
 SALT = bytes(range(32))
 LOSS_SCALE = 64
+FORM = InputFormat((1, 28, 28, 1), (1,), 10, 22, (0.0, 1.0))
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +59,7 @@ def step(weights):
     gradient = jax.grad(loss)(weights)
     named = {name: np.asarray(gradient[name], np.float64) for name in MODEL.layout.names}
     words = FixedPoint(22, LOSS_SCALE).encode(named)
-    return words, InputFormat((1, 28, 28, 1), (1,), 10, 22).encode(image, label)
+    return words, FORM.encode(image, label)
 
 
 def boundary(**bounds):
@@ -101,7 +102,7 @@ def verdict(committee, replay, weights, gradient, training_input, trees=(), boun
                 for subject, commitment, opening in openings
             ],
         )
-        return audit(session, replay, weights, bounds or boundary(), [contribution])
+        return audit(session, replay, weights, bounds or boundary(), FORM, [contribution])
 
     verdicts = committee.each(member)
     assert verdicts[0] == verdicts[1] == verdicts[2]
@@ -140,7 +141,7 @@ def test_several_contributions_are_told_apart(committee, weights, step):
             Contribution(held(part, session.rank), held(own_input, session.rank))
             for part, own_input in zip(parts, inputs, strict=True)
         ]
-        return audit(session, replay, weights, boundary(), contributions)
+        return audit(session, replay, weights, boundary(), FORM, contributions)
 
     assert committee.each(member) == [[True, False, False]] * 3
 
@@ -172,11 +173,11 @@ def test_gate_one_alone(committee, step):
     for words, expected in ((gradient, True), (gradient + 1, False)):
         parts = shared(salted_words(words, SALT))
         verdicts = committee.each(
-            lambda session, parts=parts: opens(
-                session, TreeOpening(Subject.GRADIENT, commitment, held(parts, session.rank))
+            lambda session, parts=parts: open_trees(
+                session, [TreeOpening(Subject.GRADIENT, commitment, held(parts, session.rank))]
             )
         )
-        assert verdicts == [expected] * 3
+        assert verdicts == [[expected]] * 3
 
 
 def test_sum_of_accepted_shares_is_exact(committee, step):

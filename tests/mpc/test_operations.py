@@ -8,7 +8,7 @@ from jax.experimental import enable_x64
 from opfl_chain.models.float_operations import FloatOperations
 from opfl_chain.mpc.compiler import compile_program
 from opfl_chain.mpc.memory_committee import MemoryCommittee
-from opfl_chain.mpc.operations import MpcOperations, reciprocal, softmax
+from opfl_chain.mpc.operations import MpcOperations, exponential, reciprocal, softmax
 from opfl_chain.mpc.options import MpcOptions
 from opfl_chain.mpc.program import Program, public, secret
 
@@ -78,9 +78,15 @@ def test_reciprocal_is_exact_to_four_quanta(committee, largest):
     assert np.abs(result - 1 / x.astype(np.float64)).max() <= 4 * QUANTUM
 
 
+def test_exponential_is_exact_to_four_quanta(committee):
+    x = np.concatenate([np.linspace(-8, 0, 1000), np.linspace(-128, -8, 1000)]).astype(np.float32)
+    result = run(committee, lambda given: exponential(given["x"]), {"x": x})
+    assert np.abs(result - np.exp(x.astype(np.float64))).max() <= 4 * QUANTUM
+
+
 def test_softmax_of_large_and_small_logits(committee):
     logits = np.concatenate([random(40, 10, scale=scale) for scale in (0.1, 1, 4)])
     result = run(committee, lambda given: softmax(given["x"]), {"x": logits})
     exponentials = np.exp(logits.astype(np.float64) - logits.max(1, keepdims=True))
     expected = exponentials / exponentials.sum(1, keepdims=True)
-    assert np.abs(result - expected).max() <= 2e-5
+    assert np.abs(result - expected).max() <= 8 * QUANTUM

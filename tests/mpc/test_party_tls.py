@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import select
-import shutil
 import socket
 import ssl
 import subprocess
@@ -17,6 +16,7 @@ from typing import Any
 import pytest
 from mpc_support import Programs, assert_serves, outcomes, run_in_session
 
+from opfl_chain.mpc.certificates import Authority
 from opfl_chain.mpc.deadline import Deadline
 from opfl_chain.mpc.errors import PeerUnreachable, TlsInvalid
 from opfl_chain.mpc.local_committee import LocalCommittee, free_addresses
@@ -25,45 +25,10 @@ from opfl_chain.mpc.probe import round_trips
 from opfl_chain.mpc.seat import Seat, split_address
 from opfl_chain.mpc.tls import TlsFiles, certificate_name
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("openssl") is None, reason="makes certificates with the openssl command"
-)
-
-
-class Authority:
-    """Signs certificates for tests."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        folder.mkdir()
-        self.certificate = folder / "authority.pem"
-        self._key = folder / "authority.key"
-        self._openssl(
-            *("req", "-x509", "-subj", "/CN=committee", "-days", "2"),
-            *("-keyout", self._key, "-out", self.certificate),
-        )
-
-    def issue(self, name: str) -> TlsFiles:
-        """A certificate with this DNS name."""
-        certificate, key = self.folder / f"{name}.pem", self.folder / f"{name}.key"
-        self._openssl(
-            *("req", "-x509", "-subj", f"/CN={name}", "-days", "2"),
-            *("-CA", self.certificate, "-CAkey", self._key),
-            *("-addext", f"subjectAltName=DNS:{name}"),
-            *("-addext", "basicConstraints=critical,CA:FALSE"),
-            *("-keyout", key, "-out", certificate),
-        )
-        return TlsFiles(certificate, key, self.certificate)
-
-    def _openssl(self, *arguments: str | Path) -> None:
-        key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
-        command = ["openssl", *map(str, arguments), *key]
-        subprocess.run(command, check=True, capture_output=True)
-
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("tls") / "ours")
+    return Authority.create(tmp_path_factory.mktemp("tls") / "ours")
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +39,8 @@ def members(authority: Authority) -> list[TlsFiles]:
 @pytest.fixture(scope="module")
 def stranger(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> TlsFiles:
     """The right name under another authority; it knows ours."""
-    files = Authority(tmp_path_factory.mktemp("tls") / "theirs").issue(certificate_name(2))
+    theirs = Authority.create(tmp_path_factory.mktemp("tls") / "theirs")
+    files = theirs.issue(certificate_name(2))
     return TlsFiles(files.certificate, files.private_key, authority.certificate)
 
 

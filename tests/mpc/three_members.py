@@ -8,6 +8,7 @@ from queue import Queue
 import numpy as np
 
 from opfl_chain.mpc.boolean import BooleanCircuit
+from opfl_chain.mpc.errors import MessageInvalid
 
 
 class QueueTransport:
@@ -25,6 +26,9 @@ class QueueTransport:
         data = self._queues[rank, self.rank].get(timeout=60)
         self.received.append(data)
         return data
+
+    def invalid(self, rank, reason):
+        return MessageInvalid(rank, f"queue {rank}", reason)
 
 
 def run_members(function):

@@ -7,8 +7,6 @@ from hypothesis import strategies as st
 
 from opfl_chain.protocol.boundary import (
     PaperBoundary,
-    boundary_from_json,
-    need,
     quanta_above,
     relative_factor,
     round_factor_down,
@@ -16,6 +14,8 @@ from opfl_chain.protocol.boundary import (
 from opfl_chain.protocol.documents import MAX_JSON_INTEGER
 from opfl_chain.protocol.errors import DocumentError
 from opfl_chain.protocol.policy import Policy
+from opfl_chain.protocol.quantiles import need
+from opfl_chain.protocol.rules import boundary_from_json
 
 POLICY = Policy.from_json(vectors.load("policy")["texts"][0].encode())
 FIELDS = {

@@ -124,7 +124,8 @@ def test_garbage_is_refused(data):
 
 def test_policy_says_how_to_encode():
     assert POLICY.fixed_point == FixedPoint(22, 64)
-    assert POLICY.input_format == InputFormat((2, 28, 28, 1), (2,), 10, 22)
+    range_ = (-0.1307 / 0.3081, (1 - 0.1307) / 0.3081)
+    assert POLICY.input_format == InputFormat((2, 28, 28, 1), (2,), 10, 22, range_)
 
 
 def test_grid_of_the_paper_is_the_default():

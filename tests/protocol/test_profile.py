@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from opfl_chain.protocol.boundary import PaperBoundary, need, round_factor_down
+from opfl_chain.protocol.boundary import PaperBoundary, round_factor_down
 from opfl_chain.protocol.errors import EncodingError, ProfileError
 from opfl_chain.protocol.policy import Policy
 from opfl_chain.protocol.profile import (
@@ -17,9 +17,9 @@ from opfl_chain.protocol.profile import (
     Threshold,
     check_replay,
     magnitudes,
-    quantiles,
     real_profile,
 )
+from opfl_chain.protocol.quantiles import need, quantiles
 
 MAX = 2**53 - 1
 POLICY = Policy.from_json(vectors.load("policy")["texts"][0].encode())

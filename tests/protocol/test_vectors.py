@@ -27,8 +27,6 @@ from opfl_chain.protocol.beacon import (
 )
 from opfl_chain.protocol.boundary import (
     PaperBoundary,
-    boundary_from_json,
-    need,
     quanta_above,
     relative_factor,
 )
@@ -54,6 +52,7 @@ from opfl_chain.protocol.inputs import InputFormat
 from opfl_chain.protocol.merkle import MerkleTree, verify_proof
 from opfl_chain.protocol.policy import Policy
 from opfl_chain.protocol.profile import check_replay, quantiles
+from opfl_chain.protocol.quantiles import need
 from opfl_chain.protocol.ring import words_of_bytes
 from opfl_chain.protocol.ring_shares import (
     SharedVector,
@@ -63,6 +62,7 @@ from opfl_chain.protocol.ring_shares import (
     verify_components,
     verify_package,
 )
+from opfl_chain.protocol.rules import boundary_from_json
 from opfl_chain.protocol.sampling import audit_rate_of, audit_ticket, is_audited
 from opfl_chain.protocol.slashing import split_slash
 from opfl_chain.protocol.statements import (

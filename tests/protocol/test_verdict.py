@@ -1,3 +1,5 @@
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -43,6 +45,25 @@ def test_decoding_refuses_or_reads_back_the_same_faults(passes, faults):
         return
     assert verdict.faults_bytes == faults
     assert verdict.passes_bytes == passes.rstrip(b"\x00")
+
+
+def test_decoded_passes_are_a_set_like_any_other():
+    passed = Verdict.decode(b"\x05\x80\x00", b"").passed
+    assert passed == frozenset({0, 2, 15})
+    assert frozenset({0, 2, 15}) == passed
+    assert hash(passed) == hash(frozenset({0, 2, 15}))
+    assert (len(passed), sorted(passed), passed & {2, 3}) == (3, [0, 2, 15], {2})
+    assert not {1, 24, -1, "0"} & passed
+
+
+def test_decoding_takes_little_more_memory_than_what_is_decoded():
+    bitmap = b"\xff" * (1 << 14)
+    tracemalloc.start()
+    try:
+        Verdict.decode(bitmap, b"")
+        assert tracemalloc.get_traced_memory()[1] < 4 * len(bitmap)
+    finally:
+        tracemalloc.stop()
 
 
 def test_bits_are_lowest_first():

@@ -12,8 +12,8 @@ from opfl_chain.models.initialisation import initial_parameters
 from opfl_chain.models.lenet import LENET_61706
 from opfl_chain.models.model import Model
 from opfl_chain.models.registry import MODELS
+from opfl_chain.models.relus import relu_shapes
 from opfl_chain.protocol.policy import Policy
-from opfl_chain.training.activations import relu_shapes
 from opfl_chain.training.errors import BatchInvalid, GradientNotFinite, PolicyUnusable
 from opfl_chain.training.local_step import LocalStep
 
@@ -51,12 +51,33 @@ def jax_gradient(model: Model, images: np.ndarray, labels: np.ndarray) -> np.nda
 def test_gradient_is_that_of_the_jax_form(name: str, count: int) -> None:
     model = MODELS[name]
     images, labels = batch_of(model, count)
-    result = LocalStep(model).run(initial_parameters(model.layout, 5), images, labels)
+    step = LocalStep(model, fraction_bits=40)  # finer than float32: nothing is rounded
+    result = step.run(initial_parameters(model.layout, 5), images, labels)
     expected = jax_gradient(model, images, labels)
     assert result.gradient.dtype == np.float32
     distance = np.linalg.norm(result.gradient - expected) / np.linalg.norm(expected)
     assert distance < 1e-6
     assert result.pre_activations == {}
+
+
+def test_step_is_taken_at_what_ring_words_hold() -> None:
+    images, labels = batch_of(MODEL, 2)
+    coarse = LocalStep(MODEL, fraction_bits=8)
+    rounded = {name: coarse.ring.nearest(array) for name, array in PARAMETERS.items()}
+    at_rounded = coarse.run(rounded, coarse.ring.nearest(images), labels).gradient
+    assert np.array_equal(coarse.run(PARAMETERS, images, labels).gradient, at_rounded)
+    assert not np.array_equal(LocalStep(MODEL).run(PARAMETERS, images, labels).gradient, at_rounded)
+
+
+def test_gradient_of_a_certain_model_keeps_its_digits() -> None:
+    """In float32, softmax minus target is a multiple of 6e-8."""
+    images, _ = batch_of(MODEL, 1)
+    certain = PARAMETERS | {"fc3.bias": np.where(np.arange(10) == 3, 18, 0).astype(np.float32)}
+    result = LocalStep(MODEL).run(certain, images, np.array([3]))
+    last = MODEL.layout.unflatten(result.gradient)["fc3.bias"].astype(np.float64)
+    assert 1e-9 < np.abs(last).max() < 1e-6
+    assert last[3] == pytest.approx(-np.delete(last, 3).sum(), rel=1e-6)
+    assert np.delete(last, 3) == pytest.approx(np.delete(result.probabilities[0], 3), rel=1e-6)
 
 
 def test_result_explains_the_gradient() -> None:

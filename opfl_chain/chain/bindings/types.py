@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Any, Self
 
+from opfl_chain.chain.contract import ContractEnum
 from opfl_chain.chain.rpc import checksum
 from opfl_chain.protocol.identifiers import Address
 
 
-class Role(IntEnum):
+class Role(ContractEnum):
     CLIENT = 0
     MEMBER = 1
 
@@ -37,7 +37,7 @@ class Split:
         return cls(raw[0], raw[1], raw[2])
 
 
-class ClientStatus(IntEnum):
+class ClientStatus(ContractEnum):
     UNKNOWN = 0
     ACTIVE = 1
     SUSPENDED = 2
@@ -149,7 +149,7 @@ class JobProgress:
         return cls(raw[0], raw[1], raw[2], raw[3], raw[4], raw[5], raw[6])
 
 
-class RoundStatus(IntEnum):
+class RoundStatus(ContractEnum):
     NONE = 0
     OPEN = 1
     DECIDED = 2
@@ -186,13 +186,13 @@ class Schedule:
         return cls(raw[0], raw[1], raw[2], raw[3], raw[4], raw[5])
 
 
-class MemberFault(IntEnum):
+class MemberFault(ContractEnum):
     BEACON_WITHHELD = 0
     VERDICT_DISSENT = 1
     VERDICT_SILENCE = 2
 
 
-class Reason(IntEnum):
+class Reason(ContractEnum):
     NONE = 0
     COMMITMENT_MISMATCH = 1
     NOT_DELIVERED = 2
@@ -211,7 +211,7 @@ class BatchProof:
         return cls(raw[0], tuple(raw[1]), raw[2])
 
 
-class SlashStatus(IntEnum):
+class SlashStatus(ContractEnum):
     NONE = 0
     REQUESTED = 1
     VETOED = 2

@@ -45,7 +45,7 @@ def _enum(name: str, members: tuple[str, ...]) -> str:
     lines = "".join(
         f"    {snake_case(member).upper()} = {value}\n" for value, member in enumerate(members)
     )
-    return f"\n\nclass {name}(IntEnum):\n{lines}"
+    return f"\n\nclass {name}(ContractEnum):\n{lines}"
 
 
 def _struct(name: str, parameter: Parameter) -> str:

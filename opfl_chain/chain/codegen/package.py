@@ -22,11 +22,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Any, ClassVar, Self
 
 from opfl_chain.chain.call import Call
-from opfl_chain.chain.contract import Contract, Event
+from opfl_chain.chain.contract import Contract, ContractEnum, Event
 from opfl_chain.chain.reverts import CustomError
 from opfl_chain.chain.rpc import BlockTag, checksum
 from opfl_chain.protocol.identifiers import Address, JobId, RoundId

@@ -1,0 +1,148 @@
+"""The committee's certificate authority, and the members' certificates under it.
+
+Each certificate is for one DNS name and good for both ends of a connection. Keys are on P-256.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from opfl_chain.mpc.errors import TlsInvalid
+from opfl_chain.mpc.tls import TlsFiles
+
+AUTHORITY_DAYS: Final = 3650
+MEMBER_DAYS: Final = 365
+_CLOCK_SKEW: Final = timedelta(hours=1)
+"""Certificates are valid from a little before now, for members whose clocks are late."""
+_AUTHORITY: Final = "authority"
+_LABEL: Final = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+_DNS_NAME: Final = re.compile(rf"{_LABEL}(\.{_LABEL})*")
+_BOTH_ENDS: Final = x509.ExtendedKeyUsage(
+    [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
+)
+
+
+class Authority:
+    """The authority in a folder, where `create` made it and `issue` puts what it signs."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.certificate, key_file = _files(folder, _AUTHORITY)
+        try:
+            self._certificate = x509.load_pem_x509_certificate(self.certificate.read_bytes())
+            key = serialization.load_pem_private_key(key_file.read_bytes(), password=None)
+        except (OSError, ValueError, TypeError) as error:
+            raise TlsInvalid(f"there is no authority in {folder} ({error}). Create one.") from error
+        if not isinstance(key, ec.EllipticCurvePrivateKey) or (
+            key.public_key() != self._certificate.public_key()
+        ):
+            raise TlsInvalid(
+                f"{key_file} is not the key of {self.certificate}. Restore both from a backup, or "
+                "create another authority and issue all certificates anew."
+            )
+        self._key = key
+
+    @classmethod
+    def create(cls, folder: Path, days: int = AUTHORITY_DAYS) -> Authority:
+        """Make a new one. Whoever has its key can pass for any member."""
+        folder.mkdir(parents=True, exist_ok=True)
+        key, name = ec.generate_private_key(ec.SECP256R1()), _common_name("committee")
+        unsigned = (
+            _certificate(name, key, name, key, days)
+            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+            .add_extension(_usage(signs_certificates=True), critical=True)
+        )
+        _write(folder, _AUTHORITY, key, unsigned.sign(key, hashes.SHA256()))
+        return cls(folder)
+
+    def issue(self, name: str, days: int = MEMBER_DAYS) -> TlsFiles:
+        """Make a key and a certificate with this DNS name, in NAME.key and NAME.pem."""
+        if name == _AUTHORITY or not _DNS_NAME.fullmatch(name):
+            raise TlsInvalid(
+                f"{name!r} is not a name for a certificate. Give a DNS name in lower case, other "
+                f"than {_AUTHORITY!r}."
+            )
+        key = ec.generate_private_key(ec.SECP256R1())
+        unsigned = (
+            _certificate(_common_name(name), key, self._certificate.subject, self._key, days)
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(_usage(signs_certificates=False), critical=True)
+            .add_extension(_BOTH_ENDS, critical=False)
+            .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        )
+        _write(self._folder, name, key, unsigned.sign(self._key, hashes.SHA256()))
+        return TlsFiles(*_files(self._folder, name), self.certificate)
+
+
+def _files(folder: Path, name: str) -> tuple[Path, Path]:
+    """Of a certificate and of its key."""
+    return folder / f"{name}.pem", folder / f"{name}.key"
+
+
+def _common_name(name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+
+
+def _certificate(
+    subject: x509.Name,
+    key: ec.EllipticCurvePrivateKey,
+    issuer: x509.Name,
+    issuer_key: ec.EllipticCurvePrivateKey,
+    days: int,
+) -> x509.CertificateBuilder:
+    """What all certificates have in common."""
+    now, issuer_public = datetime.now(UTC), issuer_key.public_key()
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _CLOCK_SKEW)
+        .not_valid_after(now + timedelta(days=days))
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_public), critical=False
+        )
+    )
+
+
+def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not signs_certificates,
+        key_cert_sign=signs_certificates,
+        crl_sign=signs_certificates,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _write(
+    folder: Path, name: str, key: ec.EllipticCurvePrivateKey, certificate: x509.Certificate
+) -> None:
+    """Into new files, of which only the owner can read the key."""
+    certificate_file, key_file = _files(folder, name)
+    for path in (key_file, certificate_file):
+        if path.exists():
+            raise TlsInvalid(f"{path} exists already and may be in use. Move it away first.")
+    key_file.touch(0o600, exist_ok=False)
+    key_file.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    certificate_file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))

@@ -1,0 +1,122 @@
+"""The boundary test of a guided replay inside MPC: the verdict of `protocol.guided`, only that.
+
+A word of which bit i says that a number is at least 2^i is its ladder. Ladders make powers of two
+easy: counting bit i of all coordinates' ladders tells whether their quantile reaches 2^i, the
+larger of two powers is a disjunction, and the bits of the exponent are sums of the ladder's.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import numpy as np
+
+from opfl_chain.mpc.arithmetic import (
+    any_bit,
+    at_most,
+    at_most_public,
+    count_lanes,
+    disjunction,
+    join,
+    stack,
+    to_boolean,
+)
+from opfl_chain.mpc.bit_planes import WORD_BITS, planes_of
+from opfl_chain.mpc.boolean import BooleanCircuit, Shared, Words
+from opfl_chain.mpc.profile_check import planes, some_count_is_short
+from opfl_chain.protocol.guided import GuidedBoundary
+from opfl_chain.protocol.quantiles import need
+
+_ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
+_SIGN = np.uint64(63)
+_EXPONENT_BITS = 6
+
+Held = tuple[Words, Words]
+
+
+def is_inside_scaled(
+    circuit: BooleanCircuit,
+    boundary: GuidedBoundary,
+    gradient: Held,
+    replay: Held,
+    headroom_ladder: Held,
+) -> Shared:
+    """Return a word whose lowest bit is the verdict, and whose other bits are zero.
+
+    All are ring components that this member holds; the ladder is one word.
+    """
+    count = boundary.coordinates
+    own, following = (
+        np.concatenate([g - m, g + m, ladder])
+        for g, m, ladder in zip(gradient, replay, headroom_ladder, strict=True)
+    )
+    words = to_boolean(circuit, own, following)
+    distance, total = _size(words[:count]), _size(words[count : 2 * count])
+    unit = _unit_ladder(circuit, boundary, total, words[2 * count :])
+    excess = _shifted_by(circuit, _excess(circuit, distance, total, boundary), unit)
+
+    bits = max(*boundary.bounds, boundary.infinity, 1).bit_length()
+    within = at_most_public(circuit, excess[:bits], [*boundary.bounds, boundary.infinity])
+    needed = [*(need(p, count) for p in boundary.grid), count]
+    too_few = some_count_is_short(circuit, within, needed, count)
+    too_far = any_bit(circuit, excess[bits:].local(lambda w: w.reshape(-1)))
+    return circuit.xor_public(disjunction(circuit, too_far, too_few), np.uint64(1))
+
+
+def _size(words: Shared) -> Shared:
+    """Invert the negative ones."""
+    return words.local(lambda w: w ^ (w >> _SIGN) * _ONES)
+
+
+def _unit_ladder(
+    circuit: BooleanCircuit, boundary: GuidedBoundary, total: Shared, headroom: Shared
+) -> Shared:
+    """Return the ladder of a unit: the scale less the resolution, or the headroom if larger."""
+    ladders = total
+    for distance in np.array([1, 2, 4, 8, 16, 32], np.uint64):
+        moved = Shared(ladders.own >> distance, ladders.following >> distance)
+        ladders = disjunction(circuit, ladders, moved)
+    counts = count_lanes(circuit, ladders)
+    at_least = boundary.coordinates - need(boundary.scale_quantile, boundary.coordinates) + 1
+    bounds = planes_of(np.full(WORD_BITS, at_least, np.uint64), counts.shape[0])
+    scale = at_most(circuit, circuit.public(bounds), counts)
+    resolution = np.uint64(boundary.resolution_bits)
+    return disjunction(circuit, scale.local(lambda w: w >> resolution), headroom)
+
+
+def _excess(
+    circuit: BooleanCircuit, distance: Shared, total: Shared, boundary: GuidedBoundary
+) -> Shared:
+    """Return, in bit planes, the distance less the allowance, or zero if that is larger."""
+    shift = np.uint64(boundary.allowance_shift)
+    allowance = planes(total.local(lambda w: w >> shift), WORD_BITS)
+    numbers = planes(distance, WORD_BITS)
+    borrow = circuit.public(np.zeros(numbers.shape[1:], np.uint64))
+    difference = []
+    for j in range(WORD_BITS):
+        d, a = numbers[j], allowance[j]
+        difference.append(d ^ a ^ borrow)
+        borrow ^= circuit.conjunction(circuit.invert(d ^ borrow), a ^ borrow)
+    return circuit.conjunction(stack(*difference), circuit.invert(borrow)[None])
+
+
+def _shifted_by(circuit: BooleanCircuit, numbers: Shared, ladder: Shared) -> Shared:
+    """Divide numbers in bit planes by the power of two whose ladder is given."""
+    for j in range(_EXPONENT_BITS):
+        step = 1 << j
+        chosen = Shared(_exponent_bit(ladder.own, step), _exponent_bit(ladder.following, step))
+        nothing = circuit.public(np.zeros((step, *numbers.shape[1:]), np.uint64))
+        moved = join(numbers[step:], nothing)
+        numbers ^= circuit.conjunction(numbers ^ moved, chosen[None])
+    return numbers
+
+
+def _exponent_bit(ladder: Words, step: int) -> Words:
+    """Return all ones if the number of rungs has the bit `step`, else zero.
+
+    Of the rungs number step, 2 * step, 3 * step and so on, an odd number is there if and only if
+    the bit is one; so it is linear in them.
+    """
+    rungs = (ladder >> np.uint64(rung - 1) for rung in range(step, WORD_BITS + 1, step))
+    odd: Words = reduce(np.bitwise_xor, rungs) & np.uint64(1)
+    return odd * _ONES

@@ -1,0 +1,98 @@
+"""What a client tells of an audited step, so that the replay takes the path that the client took.
+
+Three things make a replay in fixed point differ from training by more than rounding. A value within
+rounding of 0 may be on the other side of a ReLU. The largest logit costs comparisons. And the more
+certain the model already is, the smaller the gradient, until it drowns in the rounding of the ring.
+So the client tells on which side each value was (the masks), the largest logit of each example (the
+ceilings), and by which power of two the loss can be scaled up for this step (the lift). It shares
+them as it shares the input. Nothing of it is believed: the replay checks all three.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from opfl_chain.protocol.errors import EncodingError
+from opfl_chain.protocol.fixed_point import FixedPoint, Reals
+from opfl_chain.protocol.ring import Words
+
+
+@dataclass(frozen=True, eq=False)
+class Advice:
+    """Of one step: a bit for each ReLU of the batch, the lift, and a ceiling for each example."""
+
+    masks: npt.NDArray[np.bool_]
+    lift: int
+    ceilings: Reals
+
+
+@dataclass(frozen=True)
+class AdviceFormat:
+    """Masks come first, then the lift in one-hot form, then the ceilings in fixed point."""
+
+    units: int
+    """How many values of a batch go into ReLUs."""
+    largest_lift: int
+    batch_size: int
+    fraction_bits: int
+
+    @property
+    def words(self) -> int:
+        """How many words encoded advice has."""
+        return self.units + self.largest_lift + 1 + self.batch_size
+
+    @property
+    def masks(self) -> slice:
+        return slice(0, self.units)
+
+    @property
+    def lifts(self) -> slice:
+        return slice(self.units, self.units + self.largest_lift + 1)
+
+    @property
+    def ceilings(self) -> slice:
+        return slice(self.words - self.batch_size, self.words)
+
+    def encode(self, advice: Advice) -> Words:
+        """Return the words that are shared."""
+        masks = advice.masks.ravel()
+        if masks.dtype != np.bool_ or masks.size != self.units:
+            raise EncodingError(
+                f"masks are {masks.size:,} values of {masks.dtype}, there must be"
+                f" {self.units:,} booleans"
+            )
+        if not 0 <= advice.lift <= self.largest_lift:
+            raise EncodingError(f"lift is {advice.lift}, it must be in [0, {self.largest_lift}]")
+        if advice.ceilings.shape != (self.batch_size,):
+            raise EncodingError(
+                f"ceilings have shape {advice.ceilings.shape}, there must be {self.batch_size}"
+            )
+        words = np.zeros(self.words, "<i8")
+        words[self.masks] = masks
+        words[self.lifts][advice.lift] = 1
+        fixed_point = FixedPoint(self.fraction_bits)
+        words[self.ceilings] = fixed_point.encode_array("ceilings", advice.ceilings)
+        return words
+
+
+def advise(
+    masks: npt.NDArray[np.bool_],
+    logits: npt.NDArray[Any],
+    labels: npt.NDArray[Any],
+    largest_lift: int,
+) -> Advice:
+    """Return the advice on a step, from its ReLUs' masks and its logits (batch, classes).
+
+    Where a label has the largest logit, all other classes together have a probability of about
+    2^-lift or more, if no more than ``largest_lift`` bits of it are to be made up for. One lift
+    serves the whole batch, and is that of its least certain example.
+    """
+    values = np.asarray(logits, np.float64)
+    rows = np.arange(len(values))
+    others = values.copy()
+    others[rows, labels] = -np.inf
+    lead = values[rows, labels] - others.max(1)
+    lift = int(np.clip(np.floor(lead.min() / np.log(2)), 0, largest_lift))
+    return Advice(masks, lift, values.max(1))

@@ -1,0 +1,73 @@
+"""A decoder under test, and how several things become the one input that a fuzzer gives it."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Target:
+    """A decoder of what arrives from outside.
+
+    It returns or raises one of its own errors, whatever it is given. What it accepts it encodes to
+    the same bytes again, or, where several bytes mean the same, to bytes that stay as they are.
+    """
+
+    decode: Callable[[bytes], Any]
+    encode: Callable[[Any], bytes]
+    refusals: tuple[type[Exception], ...]
+    """The errors that may come out of it."""
+    seeds: tuple[bytes, ...]
+    """Well-formed inputs, the first of which is accepted."""
+    canonical: bool = False
+    """Whether no other bytes mean the same."""
+    findings: tuple[bytes, ...] = ()
+    """What once made it do something else."""
+
+    def accepts(self, data: bytes) -> bool:
+        """Whether it decodes. Raises if the decoder does anything but decode or refuse."""
+        try:
+            value = self.decode(data)
+        except self.refusals:
+            return False
+        encoded = self.encode(value)
+        expected = data if self.canonical else self.encode(self.decode(encoded))
+        if encoded != expected:
+            raise AssertionError(f"{expected!r} is encoded as {encoded!r}")
+        return True
+
+
+def joined(*parts: bytes) -> bytes:
+    """Several byte strings as one input."""
+    return b"".join(struct.pack(">I", len(part)) + bytes(part) for part in parts)
+
+
+def parts_of(data: bytes) -> list[bytes]:
+    """What `joined` joined. Any bytes will do: the last part ends where they end."""
+    parts = []
+    while data:
+        size = int.from_bytes(data[:4], "big")
+        parts.append(data[4 : 4 + size])
+        data = data[4 + size :]
+    return parts
+
+
+class RecordedStream:
+    """A socket that says what was recorded, and ends."""
+
+    def __init__(self, data: bytes) -> None:
+        self._left = memoryview(data)
+
+    def recv_into(self, room: memoryview) -> int:
+        count = min(len(room), len(self._left))
+        room[:count], self._left = self._left[:count], self._left[count:]
+        return count
+
+    def settimeout(self, seconds: float | None) -> None:
+        """It never waits."""
+
+    def setblocking(self, flag: bool) -> None:
+        """It never waits."""

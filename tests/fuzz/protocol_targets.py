@@ -1,0 +1,102 @@
+"""What clients send to members, and what the chain holds of a job."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import numpy as np
+from fuzz_target import Target, joined, parts_of
+
+from opfl_chain.protocol.boundary import PaperBoundary
+from opfl_chain.protocol.errors import DocumentError, ProtocolError, ShareError
+from opfl_chain.protocol.gradient import Scheme
+from opfl_chain.protocol.policy import Policy
+from opfl_chain.protocol.ring_shares import SharedVector, SharePackage, verify_components
+from opfl_chain.protocol.rules import boundary_from_json
+from opfl_chain.protocol.verdict import FaultReason, Verdict
+
+
+def share_package(scheme: Scheme, rank: int) -> bytes:
+    shared = SharedVector.split(np.arange(5), b"\1" * 32, b"\2" * 32)
+    return shared.packages(scheme, [bytes([salt]) * 32 for salt in range(3)])[rank].encode()
+
+
+def decode_package(data: bytes) -> SharePackage:
+    """For the member and in the scheme that it says it is for, so that all of them are tried."""
+    scheme = Scheme.MPC if data[5:6] == b"\2" else Scheme.SHARES
+    decoded = SharePackage.decode(data, scheme, int.from_bytes(data[6:7], "big"), 5)
+    with suppress(ShareError):
+        verify_components(decoded)
+    return decoded
+
+
+POLICY = {
+    "model": {"name": "lenet", "parameters": {"filters": 6, "bias": True, "rate": 0.5, "x": "é"}},
+    "optimizer": {"name": "adamw", "learning_rate": 0.001},
+    "data": {
+        "input_shape": [28, 28, 1],
+        "classes": 10,
+        "mean": [0.1307],
+        "std": [0.3081],
+        "batch_size": 2,
+    },
+    "seeds": {"model": 0, "data": 2**53 - 1},
+    "fraction_bits": 22,
+    "loss_scale": 64,
+    "audit_rate": 2**64,
+    "commitment_scheme": "shares",
+    "spu": {"version": "0.9.5", "exp_mode": "EXP_PADE"},
+}
+SGD = {"name": "sgd", "learning_rate": 1e-05, "momentum": 0.9}
+BOUNDARY = {
+    "policy_hash": "0x" + "ab" * 32,
+    "spu_version": "0.9.5",
+    "coordinates": 10,
+    "grid": [500, 980],
+    "absolute": [3, 812],
+    "relative": [1536, 15],
+    "epsilon": 4,
+    "infinity": 5000,
+}
+
+
+def decode_verdict(data: bytes) -> Verdict:
+    passes, faults = [*parts_of(data), b"", b""][:2]
+    return Verdict.decode(passes, faults)
+
+
+PROTOCOL_TARGETS = {
+    "share-package": Target(
+        decode_package,
+        SharePackage.encode,
+        (ShareError,),
+        tuple(share_package(scheme, rank) for scheme in Scheme for rank in range(3)),
+        canonical=True,
+    ),
+    "policy": Target(
+        Policy.from_json,
+        lambda policy: policy.canonical_json,
+        (DocumentError,),
+        tuple(
+            Policy.from_mapping(fields).canonical_json
+            for fields in (POLICY, POLICY | {"optimizer": SGD})
+        ),
+        canonical=True,
+    ),
+    "boundary": Target(
+        boundary_from_json,
+        lambda boundary: boundary.canonical_json,
+        (DocumentError,),
+        (PaperBoundary.from_mapping(BOUNDARY).canonical_json,),
+        canonical=True,
+    ),
+    "verdict": Target(
+        decode_verdict,
+        lambda verdict: joined(verdict.passes_bytes, verdict.faults_bytes),
+        (ProtocolError,),
+        (
+            joined(b"\x05\x80", b""),
+            joined(b"\x05\x80\0", b"\0\0\0\1\1\0\0\1\0" + bytes([FaultReason.REPLAY_OUTSIDE])),
+        ),
+    ),
+}

@@ -1,0 +1,52 @@
+"""A caller that begins to meet a member and does not go on leaves nothing behind."""
+
+from __future__ import annotations
+
+import socket
+from concurrent.futures import ThreadPoolExecutor
+
+from opfl_chain.mpc.connection import Connection
+from opfl_chain.mpc.deadline import Deadline
+from opfl_chain.mpc.errors import PeerUnreachable
+from opfl_chain.mpc.greeting import Hello
+from opfl_chain.mpc.local_committee import free_addresses
+from opfl_chain.mpc.rendezvous import Rendezvous
+from opfl_chain.mpc.seat import Seat, split_address
+
+AUDIT = "audit 7"
+MEET_SECONDS = 3.0
+END_SECONDS = 10.0
+
+
+def call(address: str, nonce: str) -> socket.socket:
+    """Greet a member as member 2, for one purpose only."""
+    deadline = Deadline(MEET_SECONDS)
+    while True:
+        try:
+            stream = socket.create_connection(split_address(address), deadline.remaining)
+            break
+        except ConnectionRefusedError:
+            assert not deadline.passed
+    connection = Connection(stream)
+    connection.send(Hello(AUDIT, 2, 40123, nonce).to_json("watch"), deadline)
+    assert Hello.from_json(connection.receive(deadline)).audit == AUDIT
+    return stream
+
+
+def assert_closed(stream: socket.socket) -> None:
+    stream.settimeout(END_SECONDS)
+    with stream:
+        assert stream.recv(1) == b""
+
+
+def test_half_made_connections_are_closed() -> None:
+    addresses = free_addresses()
+    meeting = Rendezvous(Seat(0, addresses), AUDIT, 40000, Deadline(MEET_SECONDS))
+    with ThreadPoolExecutor(1) as pool:
+        outcome = pool.submit(meeting.meet)
+        streams = [call(addresses[0], f"{attempt:032x}") for attempt in range(3)]
+        for stream in streams[:-1]:
+            assert_closed(stream)
+            assert not outcome.done()  # when it called again, not only at the end
+        assert isinstance(outcome.exception(), PeerUnreachable)
+    assert_closed(streams[-1])
