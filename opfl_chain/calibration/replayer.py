@@ -1,0 +1,107 @@
+"""Replays of honest steps in MPC, opened: calibration is on public data."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from opfl_chain.calibration.steps import HonestStep
+from opfl_chain.mpc.committee import Committee
+from opfl_chain.mpc.gates import Contribution, Held, replay_inputs
+from opfl_chain.mpc.replay_names import ARGUMENTS, GRADIENT, PRE_ACTIVATIONS, TOTALS
+from opfl_chain.mpc.replays import Replays
+from opfl_chain.mpc.session import Session
+from opfl_chain.mpc.shares import Share, arithmetic_share
+from opfl_chain.protocol.advice import Advice, advise
+from opfl_chain.protocol.policy import Policy
+from opfl_chain.protocol.ring_shares import SharedVector
+
+Words = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Replayed:
+    """What a replay computed of a step, as ring words of the replay's own scale."""
+
+    gradient: Words
+    lift: int = 0
+    wrong_side: int = 0
+    """How far a value was on the other side of its ReLU than its mask says, in quanta, at most."""
+    activation_error: int = 0
+    """How far values that go into ReLUs were from the client's, in quanta, at most."""
+    over_ceiling: int = 0
+    """How far a logit was above its ceiling, or a sum of exponentials below one, at most."""
+
+
+class Replayer:
+    """Replays steps of one policy with a committee."""
+
+    def __init__(
+        self, committee: Committee, policy: Policy, replays: Replays | None = None
+    ) -> None:
+        self.policy = policy
+        self._committee = committee
+        self._replays = replays or Replays(policy)
+        self._replay = self._replays(1)
+
+    def replay(self, step: HonestStep) -> Replayed:
+        """Share a step's input and advice, replay it, and open what came out."""
+        form = self.policy.input_format
+        shared = [_shared(form.encode(step.examples, step.labels))]
+        advice = self.advice_on(step)
+        if advice and self._replays.advice_format:
+            shared.append(_shared(self._replays.advice_format.encode(advice)))
+        weights = self._replays.model.layout.unflatten(step.weights)
+
+        def member(session: Session) -> dict[str, Words]:
+            training_input, *others = (_held(each, session.rank) for each in shared)
+            contribution = Contribution(_NONE, training_input, others[0] if others else None)
+            secret = replay_inputs(session.rank, self._replay, form, [contribution])
+            outputs = session.run(self._replay, {**weights, **secret}).outputs
+            opened = session.open_all([_as_words(each) for each in outputs.values()], 0)
+            return dict(zip(outputs, (np.asarray(each)[0] for each in opened), strict=True))
+
+        outputs = self._committee.each(member)[0]
+        if advice is None:
+            return Replayed(outputs[GRADIENT])
+        return self._guided(step, advice, outputs)
+
+    def advice_on(self, step: HonestStep) -> Advice | None:
+        if self._replays.advice_format is None:
+            return None
+        masks = step.pre_activations > 0
+        return advise(masks, step.logits, step.labels, self.policy.largest_lift)
+
+    def _guided(self, step: HonestStep, advice: Advice, outputs: dict[str, Words]) -> Replayed:
+        one = 1 << self.policy.fraction_bits
+        values = outputs[PRE_ACTIVATIONS]
+        told = np.rint(step.pre_activations.astype(np.float64) * one).astype(np.int64)
+        wrong = np.where(advice.masks, -values, values)
+        over = max(int(outputs[ARGUMENTS].max()), one - int(outputs[TOTALS].min()))
+        return Replayed(
+            outputs[GRADIENT],
+            advice.lift,
+            wrong_side=max(int(wrong.max()), 0),
+            activation_error=int(np.abs(values - told).max()),
+            over_ceiling=max(over, 0),
+        )
+
+
+_NONE: Held = (np.zeros(0, np.uint64), np.zeros(0, np.uint64))
+
+
+def _shared(words: Words) -> SharedVector:
+    return SharedVector.split(words, secrets.token_bytes(32), secrets.token_bytes(32))
+
+
+def _held(vector: SharedVector, rank: int) -> Held:
+    own, following = (np.asarray(part).view(np.uint64) for part in vector.held_by(rank))
+    return own, following
+
+
+def _as_words(share: Share) -> Share:
+    """The same secret read as integers: opened as it is in the ring, without rounding."""
+    return arithmetic_share(share.rank, *share.components, "int64")

@@ -1,0 +1,78 @@
+"""Honest steps and their replays on disk, so that rules can be compared without replaying.
+
+A folder holds one training run: `steps/` as they were trained, and a folder of replays for each
+policy. A file is complete or not there, so whatever is missing can be made later.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+
+from opfl_chain.calibration.errors import StoreDamaged
+from opfl_chain.calibration.replayer import Replayed
+from opfl_chain.calibration.steps import HonestStep
+
+_STEPS = "steps"
+
+
+class StepStore:
+    """The records of one training run."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def save_step(self, step: HonestStep) -> None:
+        _write(self._path(_STEPS, step.t), dataclasses.asdict(step))
+
+    def load_step(self, t: int) -> HonestStep:
+        fields = _read(self._path(_STEPS, t))
+        return HonestStep(**{**fields, "t": int(fields["t"])})
+
+    def save_replay(self, rule: str, t: int, replayed: Replayed) -> None:
+        fields = dataclasses.asdict(replayed)
+        _write(self._path(rule, t), fields)
+
+    def load_replay(self, rule: str, t: int) -> Replayed:
+        fields = _read(self._path(rule, t))
+        gradient = fields.pop("gradient")
+        return Replayed(gradient, **{name: int(value) for name, value in fields.items()})
+
+    def steps(self) -> list[int]:
+        """The steps that are kept, in order."""
+        return sorted(self._numbers(_STEPS))
+
+    def replayed(self, rule: str) -> list[int]:
+        """The steps that were replayed, in order."""
+        return sorted(self._numbers(rule))
+
+    def _numbers(self, kind: str) -> Iterator[int]:
+        return (int(path.stem) for path in (self.folder / kind).glob("*.npz"))
+
+    def _path(self, kind: str, t: int) -> Path:
+        return self.folder / kind / f"{t:07d}.npz"
+
+
+def _write(path: Path, fields: dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(f".{os.getpid()}.partial")
+    try:
+        with partial.open("wb") as file:
+            np.savez(file, **fields)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        with np.load(path) as stored:
+            return dict(stored)
+    except (OSError, ValueError, BadZipFile, KeyError) as error:
+        raise StoreDamaged(path, str(error)) from error
