@@ -147,7 +147,30 @@ def input_case(batch: int, features: int, classes: int, f: int) -> Vector:
 def inputs() -> Vector:
     assert is_refused(spec.encode_input, [0.0], [10], 10, 22)
     assert is_refused(spec.encode_input, [0.0], [-1], 10, 22)
-    return {"cases": [input_case(1, 4, 10, 22), input_case(3, 2, 2, 18), input_case(2, 1, 3, 0)]}
+    low, high = spec.feature_bounds([0.1307], [0.3081], 22)
+    one = 1 << 22
+    words = {
+        "an input": [low, high, 0, one, 0],
+        "too dark": [low - 1, 0, 0, one, 0],
+        "too bright": [high + 1, 0, 0, one, 0],
+        "no class": [0, 0, 0, 0, 0],
+        "two classes": [0, 0, one, one, 0],
+        "a thousand of a class": [0, 0, 0, 1000 * one, 0],
+        "a class and a quantum": [0, 0, 1, one, 0],
+        "classes that add up": [0, 0, 2 * one, -one, 0],
+    }
+    return {
+        "cases": [input_case(1, 4, 10, 22), input_case(3, 2, 2, 18), input_case(2, 1, 3, 0)],
+        "checkedBounds": [low, high],
+        "checked": [
+            {
+                "isInput": spec.is_training_input(case, 2, 3, low, high, 22),
+                "why": why,
+                "words": case,
+            }
+            for why, case in words.items()
+        ],
+    }
 
 
 def dataset() -> Vector:
@@ -516,6 +539,109 @@ def profile() -> Vector:
     }
 
 
+def guided_boundary(coordinates: int, **fields: Any) -> Vector:
+    return {
+        "allowance_shift": 62,
+        "bounds": [0] * len(fields.get("grid", [1000])),
+        "ceiling_tolerance": 8,
+        "coordinates": coordinates,
+        "format": "opfl.boundary.v1",
+        "grid": [1000],
+        "infinity": 2**32 - 1,
+        "mask_tolerance": 8,
+        "policy_hash": "0x" + "00" * 32,
+        "resolution_bits": 10,
+        "rule": "guided",
+        "scale_quantile": 1000,
+        "spu_version": "0.9.5",
+        **fields,
+    }
+
+
+def guided_case(why: str, limits: Vector, g: list[int], m: list[int], headroom: int) -> Vector:
+    unit, units = spec.excess(limits, g, m, headroom)
+    return {
+        "boundary": text(limits),
+        "gradient": spec.ring_bytes(g),
+        "headroom": headroom,
+        "inside": spec.is_inside_guided(limits, g, m, headroom),
+        "replay": spec.ring_bytes(m),
+        "unit": unit,
+        "units": [str(each) for each in units],
+        "why": why,
+    }
+
+
+def guided() -> Vector:
+    """Every part of the rule at its tie and one quantum to either side."""
+    cases = []
+    wide = [3 << 40] * 10
+    for bound in [4, 5]:  # the sum of two has 43 bits: a unit is 2^33
+        for off in [-1, 0, 1]:
+            limits = guided_boundary(10, bounds=[bound])
+            replay = [3 << 40] * 9 + [(3 << 40) - (5 << 33) - off]
+            cases.append(guided_case(f"bound {bound}, {off} off five", limits, wide, replay, 0))
+    for p in [900, 901]:
+        limits = guided_boundary(10, grid=[p])
+        replay = [3 << 40] * 9 + [5 << 39]
+        cases.append(guided_case(f"one of ten at p={p}", limits, wide, replay, 0))
+    for guard in [4, 5]:
+        limits = guided_boundary(10, grid=[900], infinity=guard)
+        replay = [3 << 40] * 9 + [(3 << 40) - (5 << 33)]
+        cases.append(guided_case(f"guard at {guard}", limits, wide, replay, 0))
+    for off in [0, 1]:  # 2^13 + 2^13 - 4 over 2^12 is 3
+        limits = guided_boundary(1, allowance_shift=12, resolution_bits=62)
+        cases.append(
+            guided_case(f"allowance and {off}", limits, [1 << 13], [(1 << 13) - 3 - off], 0)
+        )
+    for headroom in [0, 7, 32]:
+        limits = guided_boundary(2, bounds=[1])
+        cases.append(guided_case(f"headroom {headroom}", limits, [0, 0], [255, -256], headroom))
+    low, high = -(2**63), 2**63 - 1
+    for g, m in [(low, 0), (0, low), (high, low), (low, high), (low, low), (high, -1), (0, -1)]:
+        limits = guided_boundary(1, infinity=3, bounds=[3])
+        cases.append(guided_case(f"wraps: {g}, {m}", limits, [g], [m], 0))
+    for quantile in [100, 500, 1000]:
+        limits = guided_boundary(4, scale_quantile=quantile, bounds=[900])
+        numbers = [1, 1 << 20, 1 << 30, 1 << 40]
+        cases.append(
+            guided_case(f"scale at {quantile}", limits, numbers, [n + n // 2 for n in numbers], 0)
+        )
+    assert {case["inside"] for case in cases} == {True, False}
+    limits = guided_boundary(1)
+    one = 1 << 22
+    advice = {  # masks, lifts, values, arguments, totals
+        "as advised": ([1, 0], [0, 1], [5, -5], [0, -one], [one]),
+        "within the tolerance": ([1, 0], [0, 1], [-8, 8], [8], [one - 8]),
+        "positive and not so": ([1, 0], [0, 1], [-9, -5], [0], [one]),
+        "not positive and so": ([1, 0], [0, 1], [5, 9], [0], [one]),
+        "above its ceiling": ([1, 0], [0, 1], [5, -5], [9], [one]),
+        "no logit at its ceiling": ([1, 0], [0, 1], [5, -5], [0], [one - 9]),
+        "a mask of two": ([2, 0], [0, 1], [5, -5], [0], [one]),
+        "no lift": ([1, 0], [0, 0], [5, -5], [0], [one]),
+        "two lifts": ([1, 0], [1, 1], [5, -5], [0], [one]),
+        "lifts that add up to one": ([1, 0], [2, -1], [5, -5], [0], [one]),
+    }
+    return {
+        "advice": [
+            {
+                "arguments": a,
+                "borneOut": spec.is_borne_out(limits, masks, lifts, values, a, z, 22),
+                "lifts": lifts,
+                "masks": masks,
+                "totals": z,
+                "values": values,
+                "why": why,
+            }
+            for why, (masks, lifts, values, a, z) in advice.items()
+        ],
+        "boundary": text(limits),
+        "cases": cases,
+        "encodedAdvice": spec.ring_bytes(spec.encode_advice([True, False], 2, 3, [1.5, -0.25], 22)),
+        "fractionBits": 22,
+    }
+
+
 def batch() -> Vector:
     job, round_, size = 7, 3, 5
     clients, commitments = addresses("client", size), words("gradient", size)
@@ -765,6 +891,7 @@ MAKERS: dict[str, Callable[[], Vector]] = {
     "dataset": dataset,
     "fixed_point": fixed_point,
     "gradient_tree": gradient_tree,
+    "guided": guided,
     "inputs": inputs,
     "merkle": merkle,
     "packages": packages,

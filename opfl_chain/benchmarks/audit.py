@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass
 from typing import Any
 
@@ -16,7 +16,9 @@ import numpy as np
 from opfl_chain.benchmarks import naive
 from opfl_chain.benchmarks.step import (
     FRACTION_BITS,
+    LARGEST_LIFT,
     LOSS_SCALE,
+    GuidedStep,
     Step,
     held,
     packages_of,
@@ -29,13 +31,22 @@ from opfl_chain.mpc.boolean import Transport, Words
 from opfl_chain.mpc.committee import Committee
 from opfl_chain.mpc.executable import Executable
 from opfl_chain.mpc.executable_cache import ExecutableCache
-from opfl_chain.mpc.gates import decide, decide_openings
+from opfl_chain.mpc.gates import (
+    Contribution,
+    advice_format_of,
+    decide,
+    decide_openings,
+    evidence_of,
+    replay_inputs,
+)
+from opfl_chain.mpc.guided_replay import guided_replay_program
 from opfl_chain.mpc.input_check import InputRules
 from opfl_chain.mpc.options import MpcOptions
 from opfl_chain.mpc.replay import replay_program
 from opfl_chain.mpc.replay_names import EXAMPLES, GRADIENT, TARGETS
 from opfl_chain.mpc.session import Session
-from opfl_chain.mpc.shares import arithmetic_share
+from opfl_chain.mpc.shares import Share, arithmetic_share
+from opfl_chain.mpc.statistics import RunStatistics
 from opfl_chain.protocol.gradient import Scheme, Subject
 from opfl_chain.protocol.ring_shares import SharePackage, verify_package
 
@@ -81,6 +92,7 @@ class AuditBench:
             **({"measured_rtt_ms": self.measured_rtt_ms} if self.rtt_ms else {}),
             "ours_seconds": self.total("replay", "boundary", "gate1_shares"),
             "ours_mpc_seconds": self.total("replay", "boundary", "gate1_mpc"),
+            "guided_seconds": self.total("guided_replay", "guided_boundary", "gate1_shares"),
             **(self._comparison if "naive_replay" in self.stages else {}),
             "gate1_mpc_seconds": self.stages["gate1_mpc"].seconds,
             "gate1_shares_seconds": self.stages["gate1_shares"].seconds,
@@ -99,6 +111,8 @@ class AuditBench:
             "naive_seconds": naive_seconds,
             "speedup": naive_seconds / self.total("replay", "boundary", "gate1_shares"),
             "speedup_mpc": naive_seconds / self.total("replay", "boundary", "gate1_mpc"),
+            "speedup_guided": naive_seconds
+            / self.total("guided_replay", "guided_boundary", "gate1_shares"),
             "replay_speedup": self._ratio("naive_replay", "replay", "seconds"),
             "replay_bytes_ratio": self._ratio("naive_replay", "replay", "sent_bytes"),
             "replay_messages_ratio": self._ratio("naive_replay", "replay", "sent_messages"),
@@ -185,6 +199,8 @@ def compile_stages(step: Step, batches: Sequence[int], with_naive: bool) -> dict
         for size in {1, *batches}
     }
     compiled["replay"] = compiled[_batched(1)]
+    guided = guided_replay_program(model, 1, float(LOSS_SCALE), LARGEST_LIFT)
+    compiled["guided_replay"] = cache.compile(guided, OURS)
     if with_naive:
         programs = {
             "naive_replay": naive.replay_program(model, 1),
@@ -213,6 +229,12 @@ class Stages:
         self._input = shared(step.training_input)
         self._tree_commitment, self._tree = tree_of(step.gradient)
         self._commitment, self._packages = packages_of(step.gradient)
+        self._guided = GuidedStep(step.model, step.seed)
+        self._guided_parts = [
+            shared(words)
+            for words in (self._guided.gradient, self._guided.training_input, self._guided.advice)
+        ]
+        self._guided_outputs: dict[int, Mapping[str, Share]] = {}
         stages: dict[str, Callable[[], Cost]] = {
             "naive_replay": lambda: self._replay("naive_replay"),
             "replay": lambda: self._replay("replay"),
@@ -221,6 +243,8 @@ class Stages:
             "naive_commitment": self._naive_commitment,
             "gate1_mpc": self._opening,
             "gate1_shares": self._verify_packages,
+            "guided_replay": self._guided_replay,
+            "guided_boundary": self._guided_boundary,
         }
         self.all = {
             name: measure
@@ -291,6 +315,43 @@ class Stages:
 
         return _together(self._committee.each(member))
 
+    def _guided_contribution(self, rank: int) -> Contribution:
+        gradient, training_input, advice = (held(part, rank) for part in self._guided_parts)
+        return Contribution(gradient, training_input, advice)
+
+    def _guided_replay(self) -> Cost:
+        executable = self._compiled["guided_replay"]
+
+        def member(session: Session) -> Cost:
+            contribution = self._guided_contribution(session.rank)
+            secret = replay_inputs(
+                session.rank, executable, self._step.input_format, [contribution]
+            )
+            started = time.perf_counter()
+            result = session.run(executable, {**self._step.weights, **secret})
+            self._guided_outputs[session.rank] = result.outputs
+            return _cost(time.perf_counter() - started, result.statistics)
+
+        return _together(self._committee.each(member))
+
+    def _guided_boundary(self) -> Cost:
+        form = advice_format_of(self._compiled["guided_replay"], self._step.input_format)
+        if form is None:
+            raise AssertionError("the guided replay takes no advice")
+
+        def member(session: Session) -> Cost:
+            contribution = self._guided_contribution(session.rank)
+            return _call(
+                session,
+                counted_decide,
+                boundary=self._guided.guided_boundary.canonical_json,
+                input_rules=list(astuple(InputRules.of(self._step.input_format))),
+                advice_form=list(astuple(form)),
+                evidence=[evidence_of(contribution, self._guided_outputs[session.rank], 0)],
+            )
+
+        return _together(self._committee.each(member))
+
     def _naive_commitment(self) -> Cost:
         def member(session: Session) -> Cost:
             share = arithmetic_share(session.rank, *held(self._gradient, session.rank))
@@ -322,12 +383,11 @@ def _batched(size: int) -> str:
 def _run(session: Session, executable: Executable, inputs: dict[str, Any]) -> Cost:
     started = time.perf_counter()
     spent = session.run(executable, inputs).statistics
-    return Cost(
-        time.perf_counter() - started,
-        spent.sent_bytes,
-        spent.sent_messages,
-        spent.peak_memory_bytes,
-    )
+    return _cost(time.perf_counter() - started, spent)
+
+
+def _cost(seconds: float, spent: RunStatistics) -> Cost:
+    return Cost(seconds, spent.sent_bytes, spent.sent_messages, spent.peak_memory_bytes)
 
 
 def _call(session: Session, procedure: Callable[..., list[Any]], **arguments: Any) -> Cost:

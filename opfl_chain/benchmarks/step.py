@@ -12,18 +12,23 @@ from numpy.typing import NDArray
 
 from opfl_chain.models.float_operations import FloatOperations
 from opfl_chain.models.model import Model
+from opfl_chain.models.relus import relu_units
 from opfl_chain.mpc.boolean import Words
 from opfl_chain.mpc.gates import Held
+from opfl_chain.protocol.advice import AdviceFormat, advise
 from opfl_chain.protocol.boundary import PaperBoundary
 from opfl_chain.protocol.fixed_point import FixedPoint
 from opfl_chain.protocol.gradient import Scheme, Subject, shares_commitment
 from opfl_chain.protocol.gradient_tree import salted_words, tree_commitment
+from opfl_chain.protocol.guided import GUIDED_GRID, GuidedBoundary
 from opfl_chain.protocol.inputs import InputFormat
 from opfl_chain.protocol.policy import PAPER_GRID
 from opfl_chain.protocol.ring_shares import SharedVector
+from opfl_chain.training.local_step import LocalStep, StepResult
 
 FRACTION_BITS = 22
 LOSS_SCALE = 64
+LARGEST_LIFT = 22
 
 
 @dataclass(frozen=True)
@@ -87,6 +92,46 @@ class Step:
                 "relative": [(8 + i % 8) << 3 for i in reversed(range(count))],
                 "epsilon": 2**15,
                 "infinity": 2**16,
+            }
+        )
+
+
+@dataclass(frozen=True)
+class GuidedStep(Step):
+    """The same step, as it is committed to and advised on for a guided replay."""
+
+    @cached_property
+    def _result(self) -> StepResult:
+        local = LocalStep(self.model)
+        return local.run(self.weights, self.examples, self.label, pre_activations=True)
+
+    @cached_property
+    def gradient(self) -> NDArray[np.int64]:
+        form = FixedPoint(FRACTION_BITS, LOSS_SCALE << LARGEST_LIFT)
+        return form.encode_array("gradient", self._result.gradient)
+
+    @cached_property
+    def advice(self) -> NDArray[np.int64]:
+        form = AdviceFormat(relu_units(self.model), LARGEST_LIFT, 1, FRACTION_BITS)
+        masks = np.concatenate([mask.ravel() for mask in self._result.masks.values()])
+        return form.encode(advise(masks, self._result.logits, self.label, LARGEST_LIFT))
+
+    @cached_property
+    def guided_boundary(self) -> GuidedBoundary:
+        """A boundary of the usual shape, wide enough for this step: it is not calibrated."""
+        return GuidedBoundary.from_mapping(
+            {
+                "policy_hash": "0x" + "00" * 32,
+                "spu_version": "0.9.5",
+                "coordinates": self.model.layout.size,
+                "grid": list(GUIDED_GRID),
+                "allowance_shift": 13,
+                "scale_quantile": 999,
+                "resolution_bits": 26,
+                "bounds": [128] * len(GUIDED_GRID),
+                "infinity": 1 << 14,
+                "mask_tolerance": 256,
+                "ceiling_tolerance": 256,
             }
         )
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
+from opfl_chain.calibration.side_by_side import StepReplays
 from opfl_chain.calibration.steps import HonestStep
 from opfl_chain.mpc.committee import Committee
 from opfl_chain.mpc.gates import Contribution, Held, replay_inputs
 from opfl_chain.mpc.replay_names import ARGUMENTS, GRADIENT, PRE_ACTIVATIONS, TOTALS
-from opfl_chain.mpc.replays import Replays
 from opfl_chain.mpc.session import Session
 from opfl_chain.mpc.shares import Share, arithmetic_share
 from opfl_chain.protocol.advice import Advice, advise
@@ -37,37 +39,58 @@ class Replayed:
 
 
 class Replayer:
-    """Replays steps of one policy with a committee."""
+    """Replays steps of one policy with a committee, as many at once as `replays` is wide."""
 
     def __init__(
-        self, committee: Committee, policy: Policy, replays: Replays | None = None
+        self, committee: Committee, policy: Policy, replays: StepReplays | None = None
     ) -> None:
         self.policy = policy
         self._committee = committee
-        self._replays = replays or Replays(policy)
-        self._replay = self._replays(1)
+        self._replays = replays or StepReplays(policy)
+        self._replay = self._replays.executable
 
     def replay(self, step: HonestStep) -> Replayed:
-        """Share a step's input and advice, replay it, and open what came out."""
-        form = self.policy.input_format
-        shared = [_shared(form.encode(step.examples, step.labels))]
-        advice = self.advice_on(step)
-        if advice and self._replays.advice_format:
-            shared.append(_shared(self._replays.advice_format.encode(advice)))
-        weights = self._replays.model.layout.unflatten(step.weights)
+        return next(self.replay_all([step]))
+
+    def replay_all(self, steps: Iterable[HonestStep]) -> Iterator[Replayed]:
+        """Replay steps in order. The last ones are filled up, so that one executable serves all."""
+        remaining = iter(steps)
+        while taken := list(islice(remaining, self._replays.width)):
+            filled = [*taken, *taken[-1:] * (self._replays.width - len(taken))]
+            yield from self._together(filled)[: len(taken)]
+
+    def _together(self, steps: Sequence[HonestStep]) -> list[Replayed]:
+        """Share the steps' inputs and advice, replay them, and open what came out."""
+        form, layout = self.policy.input_format, self._replays.model.layout
+        inputs = [_shared(form.encode(step.examples, step.labels)) for step in steps]
+        advice = [self.advice_on(step) for step in steps]
+        advised = [
+            _shared(self._replays.advice_format.encode(each))
+            for each in advice
+            if each and self._replays.advice_format
+        ]
+        each_weights = [layout.unflatten(step.weights) for step in steps]
+        weights = {name: np.stack([each[name] for each in each_weights]) for name in layout.names}
 
         def member(session: Session) -> dict[str, Words]:
-            training_input, *others = (_held(each, session.rank) for each in shared)
-            contribution = Contribution(_NONE, training_input, others[0] if others else None)
-            secret = replay_inputs(session.rank, self._replay, form, [contribution])
+            shared = zip(inputs, advised, strict=True) if advised else ((each,) for each in inputs)
+            contributions = [
+                Contribution(_NONE, *(_held(part, session.rank) for part in parts))
+                for parts in shared
+            ]
+            secret = replay_inputs(session.rank, self._replay, form, contributions)
             outputs = session.run(self._replay, {**weights, **secret}).outputs
             opened = session.open_all([_as_words(each) for each in outputs.values()], 0)
-            return dict(zip(outputs, (np.asarray(each)[0] for each in opened), strict=True))
+            return dict(zip(outputs, map(np.asarray, opened), strict=True))
 
-        outputs = self._committee.each(member)[0]
-        if advice is None:
-            return Replayed(outputs[GRADIENT])
-        return self._guided(step, advice, outputs)
+        opened = self._committee.each(member)[0]
+        replayed = []
+        for place, (step, told) in enumerate(zip(steps, advice, strict=True)):
+            outputs = {name: array[place] for name, array in opened.items()}
+            replayed.append(
+                self._guided(step, told, outputs) if told else Replayed(outputs[GRADIENT])
+            )
+        return replayed
 
     def advice_on(self, step: HonestStep) -> Advice | None:
         if self._replays.advice_format is None:

@@ -15,7 +15,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from opfl_chain.calibration.errors import StoreDamaged
+from opfl_chain.calibration.errors import RecordNotWritten, StoreDamaged
 from opfl_chain.calibration.replayer import Replayed
 from opfl_chain.calibration.steps import HonestStep
 
@@ -32,7 +32,7 @@ class StepStore:
         _write(self._path(_STEPS, step.t), dataclasses.asdict(step))
 
     def load_step(self, t: int) -> HonestStep:
-        fields = _read(self._path(_STEPS, t))
+        fields = _read(self._path(_STEPS, t), HonestStep)
         return HonestStep(**{**fields, "t": int(fields["t"])})
 
     def save_replay(self, rule: str, t: int, replayed: Replayed) -> None:
@@ -40,7 +40,7 @@ class StepStore:
         _write(self._path(rule, t), fields)
 
     def load_replay(self, rule: str, t: int) -> Replayed:
-        fields = _read(self._path(rule, t))
+        fields = _read(self._path(rule, t), Replayed)
         gradient = fields.pop("gradient")
         return Replayed(gradient, **{name: int(value) for name, value in fields.items()})
 
@@ -60,19 +60,24 @@ class StepStore:
 
 
 def _write(path: Path, fields: dict[str, Any]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(f".{os.getpid()}.partial")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         with partial.open("wb") as file:
             np.savez(file, **fields)
         partial.replace(path)
+    except OSError as error:
+        raise RecordNotWritten(path, error) from error
     finally:
         partial.unlink(missing_ok=True)
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path, kind: type[HonestStep | Replayed]) -> dict[str, Any]:
     try:
         with np.load(path) as stored:
-            return dict(stored)
-    except (OSError, ValueError, BadZipFile, KeyError) as error:
+            fields = dict(stored)
+    except (OSError, ValueError, EOFError, BadZipFile, KeyError, AttributeError) as error:
         raise StoreDamaged(path, str(error)) from error
+    if fields.keys() != {field.name for field in dataclasses.fields(kind)}:
+        raise StoreDamaged(path, f"it holds {', '.join(fields) or 'nothing'}")
+    return fields

@@ -28,6 +28,12 @@ of the whole transaction, with the 21,000 that every transaction costs.
 """
 
 
+Page = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Put the table into its section of a page.", dir_okay=False),
+]
+
+
 @bench.callback()
 def main() -> None:
     """Measure on this machine."""
@@ -72,6 +78,7 @@ def audit(
             min=0, max=200, help="Round-trip time between members. Needs Linux, and to be root."
         ),
     ] = 0,
+    page: Page = None,
     json_file: JsonFile = None,
 ) -> None:
     """Measure an audit stage by stage: done naively, and ours.
@@ -83,7 +90,9 @@ def audit(
     each process is in a network of its own, and they talk under TLS.
     """
     from opfl_chain.benchmarks.audit import bench_audit
+    from opfl_chain.benchmarks.audit_page import audit_markdown
     from opfl_chain.benchmarks.namespace import NamespacesUnavailable
+    from opfl_chain.benchmarks.page import replace_section
     from opfl_chain.models.registry import model_named
 
     sizes = [int(size) for size in batches.split(",")]
@@ -93,6 +102,9 @@ def audit(
                 model_named(model), repeats, sizes, with_naive, rtt_ms, status.update
             ).report
         Console().print(audit_table(report))
+        if page is not None:
+            section = f"audit of {model}" + (f" at {rtt_ms:g} ms" if rtt_ms else "")
+            replace_section(page, section, audit_markdown(report))
     except NamespacesUnavailable as error:
         report = {"skipped": str(error)}
         Console().print(f"skipped: {error}", highlight=False, soft_wrap=True)
@@ -100,12 +112,47 @@ def audit(
         json_file.write_text(json.dumps(report, indent=2) + "\n")
 
 
+@bench.command()
+def operations(
+    repeats: Annotated[int, typer.Option(min=1, help="Runs of each operation.")] = 5,
+    page: Page = None,
+    json_file: JsonFile = None,
+) -> None:
+    """Measure the error of every operation inside MPC against float64.
+
+    A quantum is 2^-22, the smallest difference that the ring holds. Truncation
+    is random in the last bit, so the largest error of several runs is shown.
+    """
+    from opfl_chain.benchmarks.operations import measured_errors
+    from opfl_chain.benchmarks.page import markdown_table, replace_section
+    from opfl_chain.mpc.memory_committee import MemoryCommittee
+
+    table = Table("operation", "how")
+    table.add_column("quanta", justify="right")
+    table.add_column("bound", justify="right")
+    rows, found = [], []
+    with MemoryCommittee() as committee:
+        for operation, error in measured_errors(committee, repeats):
+            row = [operation.name, operation.how, f"{error:.1f}", str(operation.bound_quanta)]
+            table.add_row(*row)
+            rows.append(row)
+            found.append({"operation": row[0], "error_quanta": error, "bound_quanta": int(row[3])})
+    Console().print(table)
+    if json_file is not None:
+        json_file.write_text(json.dumps(found, indent=2) + "\n")
+    if page is not None:
+        columns = ["operation", "how", ">error, quanta", ">bound, quanta"]
+        replace_section(page, "operations", markdown_table(columns, rows))
+
+
 def audit_table(report: dict[str, Any]) -> Table:
     caption = f"whole audit: {report['ours_seconds']:.2f} s with scheme shares, "
-    caption += f"{report['ours_mpc_seconds']:.2f} s with scheme mpc"
+    caption += f"{report['ours_mpc_seconds']:.2f} s with scheme mpc, "
+    caption += f"{report['guided_seconds']:.2f} s guided"
     if "naive_seconds" in report:
         caption += f"; naively {report['naive_seconds']:.2f} s, "
-        caption += f"{report['speedup']:.1f} and {report['speedup_mpc']:.1f} times as much"
+        ratios = (report[name] for name in ("speedup", "speedup_mpc", "speedup_guided"))
+        caption += f"{', '.join(f'{ratio:.1f}' for ratio in ratios)} times as much"
     title = report["model"]
     if report["rtt_ms"]:
         title += f", {report['rtt_ms']:g} ms round trip"

@@ -17,6 +17,7 @@ from opfl_chain.protocol.accumulator import (
     accumulate_all,
     initial_accumulator,
 )
+from opfl_chain.protocol.advice import Advice, AdviceFormat
 from opfl_chain.protocol.batch import batch_tree
 from opfl_chain.protocol.beacon import (
     PROOF_OF_POSSESSION_DST,
@@ -48,6 +49,7 @@ from opfl_chain.protocol.gradient import (
     shares_commitment,
 )
 from opfl_chain.protocol.gradient_tree import salted_words, tree_commitment, tree_top
+from opfl_chain.protocol.guided import check_guided_replay, excess_of
 from opfl_chain.protocol.inputs import InputFormat
 from opfl_chain.protocol.merkle import MerkleTree, verify_proof
 from opfl_chain.protocol.policy import Policy
@@ -263,6 +265,22 @@ def test_profile():
         assert report.passed is case["inside"], case["why"]
     values, grid = np.array(vector["quantileValues"]), vector["quantileGrid"]
     assert quantiles(values, grid).tolist() == vector["quantiles"]
+
+
+def test_guided():
+    vector = vectors.load("guided")
+    for case in vector["cases"]:
+        boundary = boundary_from_json(case["boundary"].encode())
+        gradient = words_of_bytes("gradient", case["gradient"])
+        replay = words_of_bytes("replay", case["replay"])
+        found = excess_of(boundary, gradient, replay, case["headroom"])
+        assert found.unit == case["unit"], case["why"]
+        assert [str(each) for each in found.units] == case["units"], case["why"]
+        report = check_guided_replay(boundary, gradient, replay, case["headroom"])
+        assert report.passed is case["inside"], case["why"]
+    form = AdviceFormat(2, 3, 2, vector["fractionBits"])
+    advice = Advice(np.array([True, False]), 2, np.array([1.5, -0.25]))
+    assert form.encode(advice).tobytes() == vector["encodedAdvice"]
 
 
 def test_batch():

@@ -1,0 +1,1 @@
+"""How often each rule rejects an honest client, and the smallest cheat that it sees."""

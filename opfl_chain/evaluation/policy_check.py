@@ -1,0 +1,48 @@
+"""Whether records are of the policy that they are read by.
+
+They do not name it; but a step of another model, batch, lift or scale does not fit.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from opfl_chain.calibration.boundaries import Observation
+from opfl_chain.calibration.store import StepStore
+from opfl_chain.evaluation.errors import RecordsInconsistent
+from opfl_chain.models.model import Model
+from opfl_chain.protocol.advice import advise
+from opfl_chain.protocol.policy import Policy
+
+
+def check_policy(policy: Policy, model: Model, store: StepStore, rule: str, t: int) -> None:
+    """Refuse a step and its replay that are not of the policy."""
+    step, replayed = store.load_step(t), store.load_replay(rule, t)
+    sizes = {
+        "weights": (step.weights.size, model.layout.size),
+        "gradient": (step.gradient.size, model.layout.trainable.size),
+        "replay": (replayed.gradient.size, model.layout.trainable.size),
+        "labels": (len(step.labels), policy.data.batch_size),
+    }
+    for name, (size, expected) in sizes.items():
+        if size != expected:
+            raise RecordsInconsistent(
+                store.folder, f"step {t} has {size:,} {name}, by the policy {expected:,}"
+            )
+    masks = step.pre_activations > 0
+    lift = advise(masks, step.logits, step.labels, policy.largest_lift).lift
+    if replayed.lift != lift:
+        raise RecordsInconsistent(
+            store.folder,
+            f"step {t} was replayed with lift {replayed.lift}, by the policy it has {lift}",
+        )
+    seen = Observation.of(policy, step.gradient, replayed)
+    sizes_apart = np.linalg.norm(seen.replay) / max(float(np.linalg.norm(seen.gradient)), 1.0)
+    if not math.sqrt(0.5) < sizes_apart < math.sqrt(2):
+        raise RecordsInconsistent(
+            store.folder,
+            f"the replay of step {t} by rule {rule} is {sizes_apart:.3g} times as large as the"
+            " gradient: it was made with another loss scale",
+        )

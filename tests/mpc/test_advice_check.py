@@ -1,0 +1,39 @@
+"""Whether a replay bears advice out, inside MPC, on the vectors of the specification."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from three_members import compute, held, ring_components
+
+from opfl_chain.mpc.advice_check import FollowedAdvice, bears_out
+from opfl_chain.protocol.advice import AdviceFormat
+from opfl_chain.protocol.rules import boundary_from_json
+
+VECTOR = json.loads((Path(__file__).parents[1] / "vectors" / "guided.json").read_text())
+BOUNDARY = boundary_from_json(VECTOR["boundary"].encode())
+
+
+@pytest.mark.parametrize("case", VECTOR["advice"], ids=lambda case: case["why"])
+def test_advice(case):
+    form = AdviceFormat(2, 1, 1, VECTOR["fractionBits"])
+    rng = np.random.default_rng(2)
+    ceilings = [12345]  # whatever they are: the replay has used them
+    parts = [
+        ring_components(np.array(words), rng)
+        for words in (
+            [*case["masks"], *case["lifts"], *ceilings],
+            case["values"],
+            case["arguments"],
+            case["totals"],
+        )
+    ]
+
+    def member(circuit):
+        followed = FollowedAdvice(*(held(part, circuit.rank) for part in parts))
+        tolerances = BOUNDARY.mask_tolerance, BOUNDARY.ceiling_tolerance
+        return circuit.open(bears_out(circuit, form, followed, *tolerances))
+
+    (bit,) = compute(member)
+    assert bit == case["borneOut"]
