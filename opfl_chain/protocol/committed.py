@@ -14,6 +14,7 @@ from opfl_chain.protocol.widths import bytes32
 _SEEDS: Final = (b"seed 0", b"seed 1")
 _SALTS: Final = tuple(b"salt %d" % k for k in range(COMPONENTS))
 _TREE_SALT: Final = b"tree salt"
+_ADVICE: Final = b"advice"
 
 
 @dataclass(frozen=True)
@@ -31,22 +32,28 @@ def commit(scheme: Scheme, subject: Subject, words: npt.NDArray[Any], entropy: b
     who keeps them can make the same packages again.
     """
     if scheme is Scheme.MPC:
-        salt = _derived(entropy, subject, _TREE_SALT)
+        salt = _derived(entropy, subject.tag, _TREE_SALT)
         commitment = tree_commitment(subject, salt, words)
-        packages = share(scheme, subject, salted_words(words, salt), entropy)
+        packages = _share(scheme, subject.tag, salted_words(words, salt), entropy)
         return Committed(commitment, packages)
-    packages = share(scheme, subject, words, entropy)
+    packages = _share(scheme, subject.tag, words, entropy)
     return Committed(shares_commitment(subject, packages[0].leaf_hashes), packages)
 
 
-def share(
-    scheme: Scheme, subject: Subject, words: npt.NDArray[Any], entropy: bytes
+def share_advice(
+    scheme: Scheme, words: npt.NDArray[Any], entropy: bytes
 ) -> tuple[SharePackage, SharePackage, SharePackage]:
-    """Share ``words`` as they are."""
-    seed0, seed1 = (_derived(entropy, subject, label) for label in _SEEDS)
-    salts = [_derived(entropy, subject, label) for label in _SALTS]
+    """Share advice, which is not committed to. The entropy may be that of the input."""
+    return _share(scheme, _ADVICE, words, entropy)
+
+
+def _share(
+    scheme: Scheme, purpose: bytes, words: npt.NDArray[Any], entropy: bytes
+) -> tuple[SharePackage, SharePackage, SharePackage]:
+    seed0, seed1 = (_derived(entropy, purpose, label) for label in _SEEDS)
+    salts = [_derived(entropy, purpose, label) for label in _SALTS]
     return SharedVector.split(words, seed0, seed1).packages(scheme, salts)
 
 
-def _derived(entropy: bytes, subject: Subject, label: bytes) -> bytes:
-    return keccak256(bytes32("entropy", entropy), subject.tag, label)
+def _derived(entropy: bytes, purpose: bytes, label: bytes) -> bytes:
+    return keccak256(bytes32("entropy", entropy), purpose, label)
