@@ -7,9 +7,25 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from opfl_chain.calibration.errors import CalibrationError
 from opfl_chain.chain.errors import ChainError
-from opfl_chain.commands import bench, demo, deploy, devnet, keys, stake
+from opfl_chain.commands import bench, calibrate, demo, deploy, devnet, evaluate, keys, stake
+from opfl_chain.evaluation.errors import EvaluationError
+from opfl_chain.models.errors import ModelError
+from opfl_chain.mpc.errors import MpcError
 from opfl_chain.protocol.errors import ProtocolError
+from opfl_chain.training.errors import TrainingError
+
+FORESEEN = (
+    CalibrationError,
+    ChainError,
+    EvaluationError,
+    ModelError,
+    MpcError,
+    OSError,
+    ProtocolError,
+    TrainingError,
+)
 
 app = typer.Typer(
     name="opfl",
@@ -41,14 +57,16 @@ app.command()(devnet.devnet)
 app.command()(deploy.deploy)
 app.add_typer(keys.keys, name="keys")
 app.command()(stake.stake)
+app.command()(calibrate.calibrate)
 app.add_typer(bench.bench, name="bench")
+app.add_typer(evaluate.evaluate, name="evaluate")
 
 
 def main() -> None:
     """Run a command; an error that we foresaw is one line, not a traceback."""
     try:
         app()
-    except (ChainError, ProtocolError, OSError) as error:
+    except FORESEEN as error:
         Console(stderr=True).print(f"[red]error:[/] {error}", highlight=False, soft_wrap=True)
         sys.exit(1)
     except KeyboardInterrupt:

@@ -558,7 +558,9 @@ def guided_boundary(coordinates: int, **fields: Any) -> Vector:
     }
 
 
-def guided_case(why: str, limits: Vector, g: list[int], m: list[int], headroom: int) -> Vector:
+def guided_case(
+    why: str, limits: Vector, g: list[int], m: list[int], headroom: int | None
+) -> Vector:
     unit, units = spec.excess(limits, g, m, headroom)
     return {
         "boundary": text(limits),
@@ -594,7 +596,7 @@ def guided() -> Vector:
         cases.append(
             guided_case(f"allowance and {off}", limits, [1 << 13], [(1 << 13) - 3 - off], 0)
         )
-    for headroom in [0, 7, 32]:
+    for headroom in [None, 0, 7, 32]:
         limits = guided_boundary(2, bounds=[1])
         cases.append(guided_case(f"headroom {headroom}", limits, [0, 0], [255, -256], headroom))
     low, high = -(2**63), 2**63 - 1

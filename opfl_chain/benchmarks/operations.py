@@ -153,7 +153,7 @@ def _of_softmax() -> Iterator[Operation]:
             "x": logits,
             "targets": targets,
             "ceilings": logits.max(1),
-            "lifts": np.eye(23, dtype=np.int32)[lift],
+            "lifts": np.eye(24, dtype=np.int32)[lift],
         },
     )
 

@@ -51,13 +51,15 @@ class Observation:
     def of(cls, policy: Policy, gradient: NDArray[np.float32], replayed: Replayed) -> Observation:
         """What an honest client commits to, or any other gradient, beside a replay."""
         words = policy.fixed_point.encode_array("gradient", gradient)
-        raised = replayed.gradient << (policy.largest_lift - replayed.lift)
+        unused = policy.largest_lift - replayed.lift
+        raised = replayed.gradient << unused if unused >= 0 else np.zeros_like(words)
         return cls(policy, words, raised, replayed)
 
     @property
-    def headroom(self) -> int:
-        """How many lifts the step did not use."""
-        return self.policy.largest_lift - self.replayed.lift
+    def headroom(self) -> int | None:
+        """How many lifts the step did not use, None if there was nothing to learn."""
+        unused = self.policy.largest_lift - self.replayed.lift
+        return unused if unused >= 0 else None
 
     @cached_property
     def excess(self) -> Excess:

@@ -37,6 +37,16 @@ class RecordsOfAnotherRun(CalibrationError):
         )
 
 
+class RecordsOfUnknownRun(CalibrationError):
+    """Records that could be anybody's."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(
+            f"{path} does not say whose records are beside it ({reason}):"
+            " name another folder with --out, or delete this one"
+        )
+
+
 class RecordNotWritten(CalibrationError):
     """No room or no right to record. Nothing half-written is left."""
 
@@ -45,3 +55,10 @@ class RecordNotWritten(CalibrationError):
             f"{path} cannot be written ({error.strerror or error}); what was recorded before"
             " is kept, and the same command goes on from there"
         )
+
+
+class CommitteeKeepsFailing(CalibrationError):
+    """Session after session failed without a single step replayed."""
+
+    def __init__(self, sessions: int, error: Exception) -> None:
+        super().__init__(f"{sessions} sessions in a row failed, the last one because {error}")

@@ -64,19 +64,16 @@ class Replayer:
         form, layout = self.policy.input_format, self._replays.model.layout
         inputs = [_shared(form.encode(step.examples, step.labels)) for step in steps]
         advice = [self.advice_on(step) for step in steps]
-        advised = [
-            _shared(self._replays.advice_format.encode(each))
-            for each in advice
-            if each and self._replays.advice_format
-        ]
+        advised = [self._shared_advice(each) for each in advice]
         each_weights = [layout.unflatten(step.weights) for step in steps]
         weights = {name: np.stack([each[name] for each in each_weights]) for name in layout.names}
 
         def member(session: Session) -> dict[str, Words]:
-            shared = zip(inputs, advised, strict=True) if advised else ((each,) for each in inputs)
             contributions = [
-                Contribution(_NONE, *(_held(part, session.rank) for part in parts))
-                for parts in shared
+                Contribution(
+                    _NONE, _held(given, session.rank), _held(told, session.rank) if told else None
+                )
+                for given, told in zip(inputs, advised, strict=True)
             ]
             secret = replay_inputs(session.rank, self._replay, form, contributions)
             outputs = session.run(self._replay, {**weights, **secret}).outputs
@@ -97,6 +94,10 @@ class Replayer:
             return None
         masks = step.pre_activations > 0
         return advise(masks, step.logits, step.labels, self.policy.largest_lift)
+
+    def _shared_advice(self, advice: Advice | None) -> SharedVector | None:
+        form = self._replays.advice_format
+        return _shared(form.encode(advice)) if form and advice else None
 
     def _guided(self, step: HonestStep, advice: Advice, outputs: dict[str, Words]) -> Replayed:
         one = 1 << self.policy.fraction_bits

@@ -7,6 +7,7 @@ policy. A file is complete or not there, so whatever is missing can be made late
 from __future__ import annotations
 
 import dataclasses
+import io
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -61,10 +62,11 @@ class StepStore:
 
 def _write(path: Path, fields: dict[str, Any]) -> None:
     partial = path.with_suffix(f".{os.getpid()}.partial")
+    content = io.BytesIO()  # a zip file that could not be finished would complain later on
+    np.savez(content, **fields)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with partial.open("wb") as file:
-            np.savez(file, **fields)
+        partial.write_bytes(content.getbuffer())
         partial.replace(path)
     except OSError as error:
         raise RecordNotWritten(path, error) from error
@@ -74,9 +76,9 @@ def _write(path: Path, fields: dict[str, Any]) -> None:
 
 def _read(path: Path, kind: type[HonestStep | Replayed]) -> dict[str, Any]:
     try:
-        with np.load(path) as stored:
+        with path.open("rb") as file, np.load(file) as stored:
             fields = dict(stored)
-    except (OSError, ValueError, EOFError, BadZipFile, KeyError, AttributeError) as error:
+    except (OSError, ValueError, EOFError, BadZipFile, KeyError, TypeError) as error:
         raise StoreDamaged(path, str(error)) from error
     if fields.keys() != {field.name for field in dataclasses.fields(kind)}:
         raise StoreDamaged(path, f"it holds {', '.join(fields) or 'nothing'}")

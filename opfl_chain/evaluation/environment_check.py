@@ -19,10 +19,11 @@ from opfl_chain.calibration.boundaries import Observation
 from opfl_chain.calibration.replayer import Replayed
 from opfl_chain.calibration.steps import HonestStep
 from opfl_chain.evaluation.environments import environments_of
+from opfl_chain.evaluation.evaluated import Evaluated, spread
+from opfl_chain.evaluation.perturbations import length
 from opfl_chain.evaluation.profiles import Profile, profile_of
 from opfl_chain.evaluation.rates import Rate
 from opfl_chain.evaluation.records import GUIDED
-from opfl_chain.evaluation.tables import Evaluated, spread
 from opfl_chain.protocol.advice import Advice, advise
 from opfl_chain.protocol.policy import Policy
 
@@ -46,11 +47,11 @@ def environment_rows(evaluated: Evaluated, replay_all: ReplayAll) -> list[dict[s
     environments = environments_of(records.run.model)
     found = {name: Found() for name in environments}
     steps = evaluated.sample(extent.environment_steps)
-    for done, t in enumerate(steps):
-        records.tick(f"training {records.run} elsewhere, {records.rule}", done, len(steps))
+    for done, t in enumerate(steps, 1):
         step, replayed = records.store.load_step(t), records.store.load_replay(records.rule, t)
         for name, run in environments.items():
             _compare(found[name], evaluated, step, replayed, replace(step, **vars(run(step))))
+        records.progress(f"training {records.run} elsewhere, {records.rule}", done, len(steps))
     return [_row(evaluated, name, each, replay_all) for name, each in found.items()]
 
 
@@ -58,7 +59,7 @@ def _compare(
     found: Found, evaluated: Evaluated, step: HonestStep, replayed: Replayed, there: HonestStep
 ) -> None:
     difference = there.gradient.astype(np.float64) - step.gradient
-    norm = max(float(np.linalg.norm(step.gradient)), np.finfo(np.float64).tiny)
+    norm = length(step.gradient.astype(np.float64))
     found.apart.append(float(np.linalg.norm(difference)) / norm)
     policy = evaluated.records.policy
     if evaluated.records.rule == GUIDED:
@@ -72,9 +73,7 @@ def _compare(
     found.profiles.append(profile_of(Observation.of(policy, there.gradient, replayed)))
 
 
-def _row(
-    evaluated: Evaluated, name: str, found: Found, replay_all: ReplayAll
-) -> dict[str, Any]:
+def _row(evaluated: Evaluated, name: str, found: Found, replay_all: ReplayAll) -> dict[str, Any]:
     policy, boundary = evaluated.records.policy, evaluated.boundary
     chosen = spread(found.to_replay, evaluated.extent.replays_per_environment)
     again = [

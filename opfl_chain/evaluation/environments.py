@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,6 +18,7 @@ from opfl_chain.calibration.steps import HonestStep
 from opfl_chain.evaluation.float_gradients import Computed, FloatStep
 from opfl_chain.evaluation.narrow_products import BF16_BITS, TF32_BITS, NarrowOperations
 from opfl_chain.models.model import Model
+from opfl_chain.models.registry import model_named
 from opfl_chain.training.local_step import LocalStep
 
 Execution = Callable[[HonestStep], Computed]
@@ -25,8 +28,13 @@ RECORDED = "torch, 1 thread, oneDNN"
 
 
 def environments_of(model: Model) -> dict[str, Execution]:
-    """By name."""
-    return {name: make(model) for name, make in ENVIRONMENTS.items()}
+    """By name; what they compile serves all runs of a model."""
+    return _environments_named(model.name)
+
+
+@cache
+def _environments_named(model: str) -> dict[str, Execution]:
+    return {name: make(model_named(model)) for name, make in ENVIRONMENTS.items()}
 
 
 def _torch(threads: int, onednn: bool) -> Callable[[Model], Execution]:
@@ -47,12 +55,12 @@ def _torch(threads: int, onednn: bool) -> Callable[[Model], Execution]:
 
 @contextmanager
 def _onednn(enabled: bool) -> Iterator[None]:
-    before = torch.backends.mkldnn.enabled
-    torch.backends.mkldnn.enabled = enabled
+    module: Any = torch.backends.mkldnn  # its stubs do not know that this can be set
+    before, module.enabled = module.enabled, enabled
     try:
         yield
     finally:
-        torch.backends.mkldnn.enabled = before
+        module.enabled = before
 
 
 ENVIRONMENTS: Mapping[str, Callable[[Model], Execution]] = {
@@ -62,10 +70,10 @@ ENVIRONMENTS: Mapping[str, Callable[[Model], Execution]] = {
     "torch, 2 threads, no oneDNN": _torch(2, False),
     "XLA, float32": lambda model: FloatStep(model).run,
     "XLA, float64": lambda model: FloatStep(model, double=True).run,
-    "TF32-like products (stand-in)": lambda model: FloatStep(
-        model, NarrowOperations(TF32_BITS)
-    ).run,
-    "bf16-like products (stand-in)": lambda model: FloatStep(
-        model, NarrowOperations(BF16_BITS)
-    ).run,
+    "TF32-like products (stand-in)": lambda model: (
+        FloatStep(model, NarrowOperations(TF32_BITS)).run
+    ),
+    "bf16-like products (stand-in)": lambda model: (
+        FloatStep(model, NarrowOperations(BF16_BITS)).run
+    ),
 }

@@ -16,12 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from opfl_chain.calibration.steps import HonestStep
+from opfl_chain.evaluation.evaluated import Evaluated
 from opfl_chain.evaluation.float_gradients import FloatStep
-from opfl_chain.evaluation.tables import Evaluated
+from opfl_chain.evaluation.perturbations import length
+from opfl_chain.evaluation.profiles import GuidedProfile
 from opfl_chain.models.model import Model
 from opfl_chain.models.relus import relu_shapes
 from opfl_chain.protocol.guided import GuidedBoundary
 
+PARTS = (1, 4)
+"""The tolerance is divided by these."""
 MOST_TRIED = 32
 """Of free values, one by one; where more are free (a flat background), the rest are not tried."""
 
@@ -48,13 +52,14 @@ class MaskAttacker:
         if not free.size:
             return Attack(0, 0.0, 0.0)
         honest = self._gradient(step, np.zeros(0, np.int64))
-        norm = max(float(np.linalg.norm(honest)), np.finfo(np.float64).tiny)
 
         def change(flipped: NDArray[np.int64]) -> float:
-            return float(np.linalg.norm(self._gradient(step, flipped) - honest)) / norm
+            return float(np.linalg.norm(self._gradient(step, flipped) - honest)) / length(honest)
 
         everything = change(free)
-        alone = sorted(((change(free[[i]]), i) for i in range(min(free.size, MOST_TRIED))))[::-1]
+        alone = sorted(
+            ((change(free[[i]]), i) for i in range(min(free.size, MOST_TRIED))), reverse=True
+        )
         best, chosen = 0.0, free[:0]
         for _, place in alone:
             tried = np.append(chosen, free[place])
@@ -74,23 +79,32 @@ class MaskAttacker:
         return self._step.run(step, by_layer).gradient.astype(np.float64)
 
 
-def mask_attack_row(evaluated: Evaluated) -> dict[str, Any]:
-    """Attacks on held-out steps of a run, within the tolerance of its boundary."""
-    records, boundary = evaluated.records, evaluated.boundary
+def mask_attack_rows(evaluated: Evaluated) -> list[dict[str, Any]]:
+    """Attacks within the tolerance of the boundary, and within fractions of it."""
+    boundary = evaluated.boundary
     assert isinstance(boundary, GuidedBoundary)
-    tolerance = boundary.mask_tolerance / (1 << records.policy.fraction_bits)
+    return [_row(evaluated, boundary.mask_tolerance // part) for part in PARTS]
+
+
+def _row(evaluated: Evaluated, quanta: int) -> dict[str, Any]:
+    """Attacks on held-out steps of a run. Honest steps need less of the tolerance than it is."""
+    records = evaluated.records
+    tolerance = quanta / (1 << records.policy.fraction_bits)
     attacker = MaskAttacker(records.run.model, tolerance)
     steps = evaluated.sample(evaluated.extent.mask_attack_steps)
     attacks = []
-    for done, t in enumerate(steps):
-        records.tick(f"flipping masks of {records.run}", done, len(steps))
+    for done, t in enumerate(steps, 1):
         attacks.append(attacker.attack(records.store.load_step(t)))
+        records.progress(f"flipping masks of {records.run}", done, len(steps))
+    profiles = (records.profiles[t] for t in evaluated.held_out)
+    wrong = [each.wrong_side for each in profiles if isinstance(each, GuidedProfile)]
     free = np.array([each.free_units for each in attacks])
     chosen = np.array([each.change_chosen for each in attacks])
     return {
         **evaluated.names,
-        "mask_tolerance_quanta": boundary.mask_tolerance,
+        "mask_tolerance_quanta": quanta,
         "mask_tolerance_value": tolerance,
+        "honest_wrong_side_max_quanta": max(wrong),
         "steps": len(attacks),
         "steps_without_free_units": int((free == 0).sum()),
         "free_units_mean": float(free.mean()),

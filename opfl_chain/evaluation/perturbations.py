@@ -57,6 +57,11 @@ PERTURBATIONS: Mapping[str, Direction] = MappingProxyType(
 )
 
 
+def length(vector: Vector) -> float:
+    """The L2 norm, or the smallest number there is: safe to divide by."""
+    return max(float(np.linalg.norm(vector)), float(np.finfo(np.float64).tiny))
+
+
 def _largest(gradient: Vector, part: float) -> NDArray[np.int64]:
     """Where the largest part of the coordinates is: one of them at least."""
     count = max(int(part * gradient.size), 1)
@@ -70,4 +75,4 @@ def _spread(size: int, where: NDArray[np.int64], signs: Vector) -> Vector:
 
 
 def _of_length_one(vector: Vector) -> Vector:
-    return vector / max(float(np.linalg.norm(vector)), np.finfo(np.float64).tiny)
+    return vector * (1 / length(vector))

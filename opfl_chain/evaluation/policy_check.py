@@ -1,20 +1,36 @@
 """Whether records are of the policy that they are read by.
 
-They do not name it; but a step of another model, batch, lift or scale does not fit.
+A folder may name it. Steps and replays do not; but those of another model, batch, lift or scale
+do not fit.
 """
 
 from __future__ import annotations
 
+import json
 import math
+from pathlib import Path
 
 import numpy as np
 
 from opfl_chain.calibration.boundaries import Observation
+from opfl_chain.calibration.identity import FILE
 from opfl_chain.calibration.store import StepStore
 from opfl_chain.evaluation.errors import RecordsInconsistent
 from opfl_chain.models.model import Model
 from opfl_chain.protocol.advice import advise
 from opfl_chain.protocol.policy import Policy
+
+
+def check_claim(folder: Path, policy: Policy) -> None:
+    """Refuse a folder that says that it is of another policy."""
+    path, ours = folder / FILE, "0x" + policy.hash.hex()
+    if not path.is_file():
+        return
+    theirs = json.loads(path.read_text(encoding="utf-8")).get("policy_hash")
+    if theirs != ours:
+        raise RecordsInconsistent(
+            folder, f"it was recorded with policy {theirs}, here it is {ours}"
+        )
 
 
 def check_policy(policy: Policy, model: Model, store: StepStore, rule: str, t: int) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from opfl_chain.calibration.boundaries import (
@@ -17,9 +17,10 @@ from opfl_chain.calibration.boundaries import (
     calibrated_guided_boundary,
     calibrated_paper_boundary,
 )
+from opfl_chain.calibration.run import Progress
 from opfl_chain.calibration.store import StepStore
 from opfl_chain.evaluation.errors import NoSuchRun, RecordsInconsistent, RecordsMissing
-from opfl_chain.evaluation.policy_check import check_policy
+from opfl_chain.evaluation.policy_check import check_claim, check_policy
 from opfl_chain.evaluation.profiles import Profile, profile_of
 from opfl_chain.evaluation.widest import widest
 from opfl_chain.models.model import Model
@@ -32,9 +33,6 @@ from opfl_chain.training.datasets import DATASETS
 PAPER, GUIDED = "paper", "guided"
 RULES = (PAPER, GUIDED)
 DEFAULT_ALPHA = {PAPER: PAPER_ALPHA, GUIDED: GUIDED_ALPHA}
-
-Tick = Callable[[str, int, int], None]
-"""Told what is under way, how much of it is done, and how much there is."""
 
 
 def quiet(what: str, done: int, total: int) -> None:
@@ -71,11 +69,11 @@ class RuleRecords:
     rule: str
     store: StepStore
     steps: Sequence[int]
-    tick: Tick = quiet
+    progress: Progress = quiet
     _alone: dict[tuple[int, float], Boundary] = field(default_factory=dict)
 
     @classmethod
-    def open(cls, root: Path, run: RunName, rule: str, tick: Tick = quiet) -> RuleRecords:
+    def open(cls, root: Path, run: RunName, rule: str, progress: Progress = quiet) -> RuleRecords:
         """What is there now; more may be recorded later."""
         store = StepStore(root / str(run))
         kept, replayed = store.steps(), store.replayed(rule)
@@ -85,7 +83,8 @@ class RuleRecords:
             raise RecordsMissing(store.folder, f"replays by rule {rule}")
         if strays := sorted(set(replayed) - set(kept)):
             raise RecordsInconsistent(store.folder, f"step {strays[0]} was replayed, but not kept")
-        records = cls(run, rule, store, replayed, tick)
+        records = cls(run, rule, store, replayed, progress)
+        check_claim(store.folder, policy_of(GUIDED, run.model))
         check_policy(records.policy, run.model, store, rule, replayed[0])
         return records
 
@@ -93,7 +92,7 @@ class RuleRecords:
     def policy(self) -> Policy:
         return policy_of(self.rule, self.run.model)
 
-    def observation(self, t: int, gradient: NDArray[np.floating] | None = None) -> Observation:
+    def observation(self, t: int, gradient: NDArray[Any] | None = None) -> Observation:
         """The replay of a step, beside what the honest client commits to or another gradient."""
         committed = self.store.load_step(t).gradient if gradient is None else gradient
         return Observation.of(self.policy, committed, self.store.load_replay(self.rule, t))
@@ -102,9 +101,9 @@ class RuleRecords:
     def profiles(self) -> dict[int, Profile]:
         """Of every step."""
         found = {}
-        for done, t in enumerate(self.steps):
-            self.tick(f"reading {self.run}, {self.rule}", done, len(self.steps))
+        for done, t in enumerate(self.steps, 1):
             found[t] = profile_of(self.observation(t))
+            self.progress(f"reading {self.run}, {self.rule}", done, len(self.steps))
         return found
 
     def boundary(self, steps: Iterable[int], alpha: float | None = None) -> Boundary:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future
 from typing import TypeVar
 
 from opfl_chain.mpc.encoding import split
@@ -58,11 +59,27 @@ class Committee:
 
 
 def in_parallel(actions: Sequence[Callable[[], T]]) -> list[T]:
-    """Run actions in threads until all have ended."""
-    with ThreadPoolExecutor(len(actions)) as pool:
-        futures = [pool.submit(action) for action in actions]
-        wait(futures)
+    """Run actions in threads until all have ended.
+
+    Ctrl-C does not wait for them: whoever it interrupts ends the sessions that they wait for.
+    """
+    futures: list[Future[T]] = [Future() for _ in actions]
+    threads = [
+        threading.Thread(target=_settle, args=each, daemon=True)
+        for each in zip(futures, actions, strict=True)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     errors = [error for future in futures if (error := future.exception())]
     if errors:
         raise next((error for error in errors if not isinstance(error, PeerError)), errors[0])
     return [future.result() for future in futures]
+
+
+def _settle(future: Future[T], action: Callable[[], T]) -> None:
+    try:
+        future.set_result(action())
+    except BaseException as error:  # noqa: BLE001 - raised where the result is asked for
+        future.set_exception(error)

@@ -161,9 +161,13 @@ def _is_inside(circuit: BooleanCircuit, rule: PaperBoundary, evidence: Evidence)
 def _bears_out_and_is_inside(
     circuit: BooleanCircuit, rule: GuidedBoundary, form: AdviceFormat, evidence: Evidence
 ) -> Shared:
-    """Bring the replay to the scale of the commitment, by the power of two that was not lifted."""
+    """Bring the replay to the scale of the commitment, by the power of two that was not lifted.
+
+    Where there is nothing to learn the factor is zero, and so is the replay.
+    """
     advice = _held(evidence[_ADVICE])
-    powers = np.uint64(1) << np.arange(form.largest_lift, -1, -1, dtype=np.uint64)
+    unused = np.arange(form.largest_lift, -1, -1, dtype=np.uint64)
+    powers = np.append(np.uint64(1) << unused, np.uint64(0))
     own, following = (np.sum(part[form.lifts] * powers, keepdims=True) for part in advice)
     replay = circuit.product(Shared(*_held(evidence[_REPLAY])), Shared(own, following))
     followed = FollowedAdvice(
@@ -217,7 +221,7 @@ def advice_format_of(replay: Executable, form: InputFormat) -> AdviceFormat | No
     if MASKS not in shapes:
         return None
     (_, units), (_, lifts) = shapes[MASKS], shapes[LIFTS]
-    return AdviceFormat(units, lifts - 1, form.feature_shape[0], form.fraction_bits)
+    return AdviceFormat(units, lifts - 2, form.feature_shape[0], form.fraction_bits)
 
 
 def replay_inputs(

@@ -86,7 +86,7 @@ def guided_replay_program(
         *public_weights(model),
         *secret_input(model, batch, contributions),
         secret(MASKS, (contributions, relu_units(model, batch)), "int32"),
-        secret(LIFTS, (contributions, largest_lift + 1), "int32"),
+        secret(LIFTS, (contributions, largest_lift + 2), "int32"),
         secret(CEILINGS, (contributions, batch)),
     )
     return Program(f"guided replay of {model.name}", function, inputs)
@@ -97,8 +97,10 @@ def lifted_difference(logits: Any, targets: Any, ceilings: Any, lifts: Any) -> t
 
     With c the ceiling and k the lift, exp(x - c) is taken of the label's logit, and exp(x - c) *
     2^k of the others. Both are at most one; and the label's difference is minus the others' sum.
+    The last of the lifts says that there is nothing to learn: that all of it is below 2^-k for the
+    largest k, which is what the arguments then show.
     """
-    powers = np.arange(lifts.shape[-1])
+    powers = np.minimum(np.arange(lifts.shape[-1]), lifts.shape[-1] - 2)
     table = np.stack([powers * math.log(2), 2.0**-powers], axis=1).astype(np.float32)
     raised, lowered = jnp.split(lifts.astype(jnp.float32) @ table, 2)
     others = 1.0 - targets

@@ -15,7 +15,10 @@ _RETRIES = 10_000 // _RETRY_MILLISECONDS
 
 
 def create_link(seat: Seat, link_id: str, addresses: tuple[str, ...], deadline: Deadline) -> Any:
-    """Connect to both peers, whose links must be created at about the same time."""
+    """Connect to both peers, whose links must be created at about the same time.
+
+    The link itself is never encrypted: off loopback, the addresses are those of a `Tunnel`.
+    """
     milliseconds = max(1, int(deadline.remaining * 1000))
     description = libspu.link.Desc()
     description.id = link_id
@@ -30,8 +33,6 @@ def create_link(seat: Seat, link_id: str, addresses: tuple[str, ...], deadline: 
     description.retry_opts.retry_interval_ms = _RETRY_MILLISECONDS
     description.retry_opts.retry_interval_incr_ms = 0
     description.retry_opts.max_retry = _RETRIES
-    if seat.tls:
-        seat.tls.apply_to_link(description)
     try:
         return libspu.link.create_brpc(description, seat.rank)
     except RuntimeError as error:

@@ -14,6 +14,8 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from opfl_chain.mpc.agreement import Agreement
@@ -26,7 +28,8 @@ from opfl_chain.mpc.procedures import find_procedure, source_digest
 from opfl_chain.mpc.rendezvous import Rendezvous
 from opfl_chain.mpc.run_log import run_log
 from opfl_chain.mpc.runtime import Runtime
-from opfl_chain.mpc.seat import Seat
+from opfl_chain.mpc.seat import Seat, split_address
+from opfl_chain.mpc.tunnel import Tunnel
 from opfl_chain.mpc.values import decode_value, encode_value
 from opfl_chain.mpc.watch import Watch
 from opfl_chain.mpc.wires import SocketWires
@@ -41,8 +44,7 @@ class JoinedSession:
         deadline = Deadline(request["seconds"], request["started"])
         joining = Deadline(min(request["join_seconds"], deadline.remaining))
         started = time.perf_counter()
-        with seat.reserve_link_port() as holder:
-            port = holder.getsockname()[1]
+        with _link_port(seat) as port:
             meeting = Rendezvous(seat, request["audit"], port, joining).meet()
             met = time.perf_counter()
             self.watch = Watch(
@@ -54,7 +56,12 @@ class JoinedSession:
             )
             server.watch = self.watch
             self.watch.phase = "the members connected their links"
-            self._link = create_link(seat, meeting.link_id, meeting.link_addresses, deadline)
+            addresses = meeting.link_addresses
+            if meeting.link_streams:
+                server.tunnel = Tunnel(seat, meeting.link_streams, server.give_up)
+                addresses = server.tunnel.addresses
+            self._tunnel = server.tunnel
+            self._link = create_link(seat, meeting.link_id, addresses, deadline)
         linked = time.perf_counter()
         self.wires = SocketWires(meeting.streams, deadline)
         self.runtime = Runtime(
@@ -74,12 +81,26 @@ class JoinedSession:
         dropped their links: so nobody does before all have stopped.
         """
         self.watch.expect_end()
+        if self._tunnel:
+            self._tunnel.expect_end()
         self._link.stop_link()
         self.runtime.exchange(b"stopped")
         self.runtime.drop_link()
         del self._link
         self.watch.leave()
         self.wires.close()
+        if self._tunnel:
+            self._tunnel.close()
+
+
+@contextmanager
+def _link_port(seat: Seat) -> Iterator[int]:
+    """Where peers reach our link: under TLS, through connections to where the members meet."""
+    if seat.tls:
+        yield split_address(seat.address)[1]
+        return
+    with seat.reserve_link_port() as holder:
+        yield holder.getsockname()[1]
 
 
 class Server:
@@ -87,6 +108,7 @@ class Server:
 
     def __init__(self, stream: socket.socket) -> None:
         self.watch: Watch | None = None
+        self.tunnel: Tunnel | None = None
         self._stream = stream
         self._session: JoinedSession | None = None
         self._replying = threading.Lock()
@@ -100,7 +122,7 @@ class Server:
                 header = {"result": encode_value(result, blobs)}
             except Exception as error:  # noqa: BLE001 - whatever it is, the member is told
                 name = frame.header.get("procedure", frame.header.get("do"))
-                self._give_up(as_mpc_error(error, str(name)))
+                self.give_up(as_mpc_error(error, str(name)))
             with self._replying:
                 if self.watch:
                     self.watch.phase = "this member was asked for nothing"
@@ -117,6 +139,7 @@ class Server:
                 return None
             case "leave":
                 session, self._session, self.watch = self._session, None, None
+                self.tunnel = None
                 if session:
                     session.leave()
                 return None
@@ -143,7 +166,8 @@ class Server:
                 self.watch.say_why(error)
             self._fail_with(error)
 
-    def _give_up(self, error: MpcError) -> None:
+    def give_up(self, error: MpcError) -> None:
+        """What any other thread calls that cannot go on."""
         if isinstance(error, PeerLost):
             # It may have left because of another: the watch knows, and ends this process.
             time.sleep(_GRACE_SECONDS)
@@ -153,6 +177,8 @@ class Server:
             self._fail_with(error)
 
     def _fail_with(self, error: MpcError) -> None:
+        if self.tunnel:
+            self.tunnel.forget_folder()
         send_frame(self._stream, Frame({"error": encode_error(error)}), Deadline(1.0))
         os._exit(0)  # not sys.exit, which waits for threads of SPU
 

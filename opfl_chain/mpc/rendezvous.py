@@ -4,6 +4,7 @@ SPU's own way of connecting says neither who is missing nor why, and needs ports
 A member calls those of lower rank and answers those of higher rank; each says at which audit it is
 and on which port its link will listen. Then all say that they are ready, and create the link.
 There are two connections between each two: to watch each other, and for messages beside the link.
+Under TLS there are two more, which carry the link itself, so that no other port is open to anyone.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ _POLL_SECONDS = 0.02
 _MAX_ANSWERING = 16
 _LONGEST_AUDIT = 200
 """Of a peer's that we repeat."""
+_LINK_OF_CALLER, _LINK_OF_CALLED = "link of the caller", "link of the called"
+"""What further connections are for under TLS: SPU's link has one for each direction of requests."""
 
 _NOT_CALLED = "it did not call us"
 _NO_ANSWER = "it does not answer"
@@ -52,17 +55,24 @@ class Meeting:
     """For messages."""
     link_id: str
     link_addresses: tuple[str, ...]
+    """On loopback. Under TLS the link goes through a `Tunnel`, and has no addresses here."""
+    link_streams: dict[tuple[Rank, Rank], socket.socket]
+    """For the tunnel, by whose link makes the requests and whose answers them."""
 
 
 @dataclass(frozen=True)
 class _Peer:
     hello: Hello
-    watch: Connection
-    wire: Connection
+    connections: dict[str, Connection]
+    """By what they are for."""
+
+    @property
+    def watch(self) -> Connection:
+        return self.connections["watch"]
 
     def close(self) -> None:
-        self.watch.close()
-        self.wire.close()
+        for connection in self.connections.values():
+            connection.close()
 
 
 class Rendezvous:
@@ -71,12 +81,13 @@ class Rendezvous:
     def __init__(self, seat: Seat, audit: str, link_port: int, deadline: Deadline) -> None:
         self._seat = seat
         self._hello = Hello(audit, seat.rank, link_port, secrets.token_hex(16))
+        self._purposes = (*PURPOSES, *((_LINK_OF_CALLER, _LINK_OF_CALLED) if seat.tls else ()))
         self._deadline = deadline
         self._met: dict[Rank, _Peer] = {}
         self._ready: set[Rank] = set()
         self._gone: list[Rank] = []
         self._answered: queue.SimpleQueue[tuple[Hello, str, Connection]] = queue.SimpleQueue()
-        self._halves: dict[tuple[Rank, str], tuple[Hello, Connection]] = {}
+        self._parts: dict[tuple[Rank, str], tuple[Hello, Connection]] = {}
         self._over = False
         self._answering = threading.Semaphore(_MAX_ANSWERING)
         self._reasons = {
@@ -94,17 +105,18 @@ class Rendezvous:
             raise
         finally:
             self._over = True
-            for _, connection in self._halves.values():
+            for _, connection in self._parts.values():
                 connection.close()
             self._turn_away()
-        hellos = {self._seat.rank: self._hello}
-        hellos |= {rank: peer.hello for rank, peer in self._met.items()}
-        together = "/".join([self._hello.audit, *(hellos[r].nonce for r in range(MEMBERS))])
+        met = [self._hello, *(peer.hello for peer in self._met.values())]
+        hellos = sorted(met, key=lambda hello: hello.rank)
+        together = "/".join([self._hello.audit, *(hello.nonce for hello in hellos)])
         return Meeting(
             {rank: peer.watch for rank, peer in self._met.items()},
-            {rank: peer.wire.stream for rank, peer in self._met.items()},
+            {rank: peer.connections["wire"].stream for rank, peer in self._met.items()},
             hashlib.sha256(together.encode()).hexdigest(),
-            tuple(self._link_address(hellos[rank]) for rank in range(MEMBERS)),
+            () if self._seat.tls else tuple(map(self._link_address, hellos)),
+            self._link_streams(),
         )
 
     def _gather(self, listener: socket.socket) -> None:
@@ -147,21 +159,21 @@ class Rendezvous:
             self._reasons[rank] = before + _explain(error)
 
     def _welcome(self) -> None:
-        """Take in those who have called twice, for either purpose."""
+        """Take in those who have called for every purpose."""
         while not self._answered.empty():
             hello, purpose, connection = self._answered.get()
-            if earlier := self._halves.pop((hello.rank, purpose), None):
+            if earlier := self._parts.pop((hello.rank, purpose), None):
                 earlier[1].close()  # it tried again
-            self._halves[hello.rank, purpose] = hello, connection
-            found = [self._halves.get((hello.rank, each)) for each in PURPOSES]
-            halves = [half[1] for half in found if half and half[0] == hello]
-            if len(halves) == len(PURPOSES):
-                for each in PURPOSES:
-                    del self._halves[hello.rank, each]
+            self._parts[hello.rank, purpose] = hello, connection
+            found = {each: self._parts.get((hello.rank, each)) for each in self._purposes}
+            parts = {each: part[1] for each, part in found.items() if part and part[0] == hello}
+            if len(parts) == len(self._purposes):
+                for each in self._purposes:
+                    del self._parts[hello.rank, each]
                 if known := self._met.pop(hello.rank, None):
                     known.close()  # it started anew
                     self._ready.discard(hello.rank)
-                self._met[hello.rank] = _Peer(hello, *halves)
+                self._met[hello.rank] = _Peer(hello, parts)
 
     def _turn_away(self) -> None:
         """Close the connections to those who called when the meeting was over."""
@@ -185,11 +197,12 @@ class Rendezvous:
     # --- calling
 
     def _call(self, rank: Rank) -> None:
-        deadline = Deadline(min(_CALL_SECONDS, self._deadline.remaining or 1e-3))
         with ExitStack() as stack:
-            connections, hello = {}, self._hello
+            connections: dict[str, Connection] = {}
+            hello = self._hello
             try:
-                for purpose in PURPOSES:
+                for purpose in self._purposes:
+                    deadline = self._call_deadline()
                     connection = self._connect(rank, deadline)
                     stack.callback(connection.close)
                     connection.send(self._hello.to_json(purpose), deadline)
@@ -200,7 +213,10 @@ class Rendezvous:
                 self._note(rank, error)
                 return
             stack.pop_all()
-        self._met[rank] = _Peer(hello, **connections)
+        self._met[rank] = _Peer(hello, connections)
+
+    def _call_deadline(self) -> Deadline:
+        return Deadline(min(_CALL_SECONDS, self._deadline.remaining or 1e-3))
 
     def _connect(self, rank: Rank, deadline: Deadline) -> Connection:
         address = split_address(self._seat.addresses[rank])
@@ -247,7 +263,7 @@ class Rendezvous:
             threading.Thread(target=self._answer, args=(stream,), daemon=True).start()
 
     def _answer(self, stream: socket.socket) -> None:
-        deadline = Deadline(min(_CALL_SECONDS, self._deadline.remaining or 1e-3))
+        deadline = self._call_deadline()
         try:
             stream.settimeout(deadline.remaining)
             if self._seat.tls:
@@ -277,7 +293,7 @@ class Rendezvous:
             self._turn_away()
 
     def _check_caller(self, hello: Hello, purpose: str, stream: socket.socket) -> None:
-        if purpose not in PURPOSES:
+        if purpose not in self._purposes:
             raise Refused(f"there are no connections for {purpose!r:.20}")
         if not self._seat.rank < hello.rank < MEMBERS:
             raise Refused(f"member {hello.rank} does not call member {self._seat.rank}")
@@ -285,6 +301,14 @@ class Rendezvous:
             name = certificate_name(hello.rank)
             if name not in names_of(stream):
                 raise Refused(f"the certificate of member {hello.rank} is not for {name}")
+
+    def _link_streams(self) -> dict[tuple[Rank, Rank], socket.socket]:
+        streams = {}
+        for rank, peer in self._met.items() if self._seat.tls else ():
+            caller, called = max(rank, self._seat.rank), min(rank, self._seat.rank)
+            streams[caller, called] = peer.connections[_LINK_OF_CALLER].stream
+            streams[called, caller] = peer.connections[_LINK_OF_CALLED].stream
+        return streams
 
     def _link_address(self, hello: Hello) -> str:
         if hello.rank == self._seat.rank:

@@ -43,7 +43,8 @@ def is_inside_scaled(
 ) -> Shared:
     """Return a word whose lowest bit is the verdict, and whose other bits are zero.
 
-    All are ring components that this member holds; the ladder is one word.
+    All are ring components that this member holds; the ladder is one word. If there was nothing to
+    learn it has all 64 rungs, and as exponents have six bits, nothing is shifted.
     """
     count = boundary.coordinates
     own, following = (

@@ -15,8 +15,6 @@ from typing import Any
 from opfl_chain.mpc.errors import TlsInvalid
 from opfl_chain.mpc.ranks import Rank
 
-VERIFY_DEPTH = 1
-
 
 def certificate_name(rank: Rank) -> str:
     """The DNS name in a member's certificate."""
@@ -52,15 +50,6 @@ class TlsFiles:
             raise TlsInvalid(f"{', '.join(map(str, self.paths))}: {error}") from error
         context.verify_mode = ssl.CERT_REQUIRED
         return context
-
-    def apply_to_link(self, description: Any) -> None:
-        """Have SPU's link use the same files. It checks the authority and not the names."""
-        description.enable_ssl = True
-        for options in (description.client_ssl_opts, description.server_ssl_opts):
-            options.cert.certificate_path = str(self.certificate)
-            options.cert.private_key_path = str(self.private_key)
-            options.verify.ca_file_path = str(self.authority)
-            options.verify.verify_depth = VERIFY_DEPTH
 
 
 def names_of(stream: ssl.SSLSocket) -> set[str]:

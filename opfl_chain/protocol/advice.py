@@ -6,6 +6,9 @@ certain the model already is, the smaller the gradient, until it drowns in the r
 So the client tells on which side each value was (the masks), the largest logit of each example (the
 ceilings), and by which power of two the loss can be scaled up for this step (the lift). It shares
 them as it shares the input. Nothing of it is believed: the replay checks all three.
+
+A step whose labels lead by more powers of two than there are lifts has nothing to learn: its
+gradient, which would be below 2^-lifts of the usual, is zero by definition, and so is its replay.
 """
 
 from dataclasses import dataclass
@@ -25,6 +28,7 @@ class Advice:
 
     masks: npt.NDArray[np.bool_]
     lift: int
+    """One more than the largest if there is nothing to learn."""
     ceilings: Reals
 
 
@@ -41,7 +45,12 @@ class AdviceFormat:
     @property
     def words(self) -> int:
         """How many words encoded advice has."""
-        return self.units + self.largest_lift + 1 + self.batch_size
+        return self.units + self.lift_words + self.batch_size
+
+    @property
+    def lift_words(self) -> int:
+        """How many words the lift takes: from 0 to the largest, and nothing to learn."""
+        return self.largest_lift + 2
 
     @property
     def masks(self) -> slice:
@@ -49,7 +58,7 @@ class AdviceFormat:
 
     @property
     def lifts(self) -> slice:
-        return slice(self.units, self.units + self.largest_lift + 1)
+        return slice(self.units, self.units + self.lift_words)
 
     @property
     def ceilings(self) -> slice:
@@ -63,8 +72,10 @@ class AdviceFormat:
                 f"masks are {masks.size:,} values of {masks.dtype}, there must be"
                 f" {self.units:,} booleans"
             )
-        if not 0 <= advice.lift <= self.largest_lift:
-            raise EncodingError(f"lift is {advice.lift}, it must be in [0, {self.largest_lift}]")
+        if not 0 <= advice.lift < self.lift_words:
+            raise EncodingError(
+                f"lift is {advice.lift}, it must be in [0, {self.largest_lift + 1}]"
+            )
         if advice.ceilings.shape != (self.batch_size,):
             raise EncodingError(
                 f"ceilings have shape {advice.ceilings.shape}, there must be {self.batch_size}"
@@ -83,16 +94,19 @@ def advise(
     labels: npt.NDArray[Any],
     largest_lift: int,
 ) -> Advice:
-    """Return the advice on a step, from its ReLUs' masks and its logits (batch, classes).
-
-    Where a label has the largest logit, all other classes together have a probability of about
-    2^-lift or more, if no more than ``largest_lift`` bits of it are to be made up for. One lift
-    serves the whole batch, and is that of its least certain example.
-    """
+    """Return the advice on a step, from its ReLUs' masks and its logits (batch, classes)."""
     values = np.asarray(logits, np.float64)
-    rows = np.arange(len(values))
-    others = values.copy()
+    return Advice(masks, lift_of(values, labels, largest_lift), values.max(1))
+
+
+def lift_of(logits: Reals, labels: npt.NDArray[Any], largest_lift: int) -> int:
+    """Return the lift of a step, or one more than the largest if there is nothing to learn.
+
+    It is by how many powers of two the label of the least certain example leads: about as many as
+    softmax minus target is below one.
+    """
+    rows = np.arange(len(logits))
+    others = logits.copy()
     others[rows, labels] = -np.inf
-    lead = values[rows, labels] - others.max(1)
-    lift = int(np.clip(np.floor(lead.min() / np.log(2)), 0, largest_lift))
-    return Advice(masks, lift, values.max(1))
+    lead = (logits[rows, labels] - others.max(1)).min() / np.log(2)
+    return int(np.clip(np.floor(lead), 0, largest_lift + 1))

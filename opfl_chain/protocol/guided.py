@@ -124,11 +124,15 @@ def size_of(words: UnsignedWords) -> UnsignedWords:
 
 
 def excess_of(
-    rule: GuidedBoundary | Measure, gradient: npt.NDArray[Any], replay: Words, headroom: int
+    rule: GuidedBoundary | Measure,
+    gradient: npt.NDArray[Any],
+    replay: Words,
+    headroom: int | None,
 ) -> Excess:
     """Return what a replay differs by beyond the allowance.
 
     Both are words of the committed scale; ``headroom`` says how many lifts the step did not use.
+    It is None if there was nothing to learn: a unit is then one word.
     """
     g, m = unsigned_words("gradient", gradient), unsigned_words("replay", replay)
     if g.shape != m.shape:
@@ -136,13 +140,15 @@ def excess_of(
     distance, total = size_of(g - m), size_of(g + m)
     allowance = total >> np.uint64(rule.allowance_shift)
     excess = np.where(distance > allowance, distance - allowance, np.uint64(0))
-    (typical,) = quantiles(total, [rule.scale_quantile])
-    unit = max(int(typical).bit_length() - rule.resolution_bits, headroom)
+    unit = 0
+    if headroom is not None:
+        (typical,) = quantiles(total, [rule.scale_quantile])
+        unit = max(int(typical).bit_length() - rule.resolution_bits, headroom)
     return Excess(unit, excess >> np.uint64(unit))
 
 
 def check_guided_replay(
-    boundary: GuidedBoundary, gradient: npt.NDArray[Any], replay: Words, headroom: int
+    boundary: GuidedBoundary, gradient: npt.NDArray[Any], replay: Words, headroom: int | None
 ) -> GuidedReport:
     """Compare the committed gradient with its replay, both as ring words."""
     excess = excess_of(boundary, gradient, replay, headroom)

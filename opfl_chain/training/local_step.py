@@ -4,7 +4,8 @@ The step is defined so that a replay in fixed point comes as close to it as roun
 cost to training. It is taken at the weights and examples as ring words hold them, which are float32
 numbers too; the weights that the optimizer updates keep all their bits. And softmax minus target is
 formed in float64, the label's as minus the others' sum: in float32 it has no correct digit left
-when the model is certain.
+when the model is certain. Where the model is more certain than the lifts of a guided replay reach,
+there is nothing to learn, and the gradient is zero.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ from opfl_chain.models.model import Model
 from opfl_chain.models.registry import model_named
 from opfl_chain.models.relus import relu_shapes
 from opfl_chain.models.torch_parameters import gradient_arrays, load_parameters
+from opfl_chain.protocol.advice import lift_of
 from opfl_chain.protocol.fixed_point import FixedPoint
-from opfl_chain.protocol.policy import Policy
+from opfl_chain.protocol.policy import GuidedReplay, Policy
 from opfl_chain.training.activations import (
     PreActivations,
     recorded_pre_activations,
@@ -66,9 +68,11 @@ class LocalStep:
         *,
         threads: int = 1,
         fraction_bits: int = DEFAULT_FRACTION_BITS,
+        largest_lift: int | None = None,
     ) -> None:
         self.model = model
         self.ring = FixedPoint(fraction_bits)
+        self.largest_lift = largest_lift
         self.threads = threads
         self.device = device or pick_device()
         self._module = model.torch_module().to(self.device)
@@ -83,7 +87,14 @@ class LocalStep:
                 f"the policy has examples of shape {data.input_shape} and {data.classes} classes,"
                 f" model {model.name} takes {model.input_shape} and {model.classes}"
             )
-        return cls(model, device, threads=threads, fraction_bits=policy.fraction_bits)
+        guided = isinstance(policy.replay, GuidedReplay)
+        return cls(
+            model,
+            device,
+            threads=threads,
+            fraction_bits=policy.fraction_bits,
+            largest_lift=policy.largest_lift if guided else None,
+        )
 
     def run(
         self,
@@ -107,7 +118,10 @@ class LocalStep:
             logits = self._module(torch.tensor(self.ring.nearest(examples), device=self.device))
             exact = logits.detach().double()
             targets = torch.tensor(labels.astype(np.int64), device=self.device)
-            logits.backward(loss_gradient(exact, targets).float())
+            difference = loss_gradient(exact, targets)
+            if self._has_nothing_to_learn(exact, labels):
+                difference = torch.zeros_like(difference)
+            logits.backward(difference.float())
             return StepResult(
                 self._gradient(),
                 float(functional.cross_entropy(exact, targets)),
@@ -115,6 +129,11 @@ class LocalStep:
                 torch.softmax(exact, 1).cpu().numpy(),
                 {name: seen[name] for name in layers},
             )
+
+    def _has_nothing_to_learn(self, logits: torch.Tensor, labels: NDArray[Any]) -> bool:
+        if self.largest_lift is None:
+            return False
+        return lift_of(logits.cpu().numpy(), labels, self.largest_lift) > self.largest_lift
 
     @cached_property
     def _relu_layers(self) -> tuple[str, ...]:

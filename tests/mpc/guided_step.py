@@ -43,7 +43,8 @@ class GuidedStep(Step):
         self.words = SCALE.encode_array("gradient", self.result.gradient)
 
     def _run(self, label):
-        return LocalStep(MODEL).run(self.weights, self.examples, label, pre_activations=True)
+        local = LocalStep(MODEL, largest_lift=LARGEST_LIFT)
+        return local.run(self.weights, self.examples, label, pre_activations=True)
 
 
 @cache

@@ -17,7 +17,7 @@ BOUNDARY = boundary_from_json(VECTOR["boundary"].encode())
 
 @pytest.mark.parametrize("case", VECTOR["advice"], ids=lambda case: case["why"])
 def test_advice(case):
-    form = AdviceFormat(2, 1, 1, VECTOR["fractionBits"])
+    form = AdviceFormat(2, 0, 1, VECTOR["fractionBits"])
     rng = np.random.default_rng(2)
     ceilings = [12345]  # whatever they are: the replay has used them
     parts = [

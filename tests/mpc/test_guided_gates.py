@@ -58,7 +58,7 @@ def verdict(committee, step, gradient=None, training_input=None, advice=None, **
 
 
 @pytest.mark.parametrize("label", [0, 7])
-@pytest.mark.parametrize(("certainty", "lift"), [(0, 0), (5, 7), (10, 14), (20, 22)])
+@pytest.mark.parametrize(("certainty", "lift"), [(0, 0), (5, 7), (10, 14), (15.5, 22), (20, 23)])
 def test_honest_steps_pass_however_certain(committee, certainty, lift, label):
     step = GuidedStep(3, certainty, label)
     assert step.advice.lift == (0 if label else lift)
@@ -124,14 +124,14 @@ def test_a_mask_may_be_wrong_within_the_tolerance(committee, step):
 @pytest.mark.parametrize("lifts", [[], [0, 1], [3, 3]], ids=["none", "two", "a two"])
 def test_one_lift_must_be_chosen(committee, step, lifts):
     advice = step.advice_words.copy()
-    advice[ADVICE.lifts] = np.bincount(lifts, minlength=LARGEST_LIFT + 1)
+    advice[ADVICE.lifts] = np.bincount(lifts, minlength=LARGEST_LIFT + 2)
     assert not verdict(committee, step, advice=advice)
 
 
 def test_a_lift_too_high_fails(committee, step):
     assert step.advice.lift == 0
     advice = step.advice_words.copy()
-    advice[ADVICE.lifts] = np.eye(LARGEST_LIFT + 1, dtype=np.int64)[3]
+    advice[ADVICE.lifts] = np.eye(LARGEST_LIFT + 2, dtype=np.int64)[3]
     assert not verdict(committee, step, advice=advice)
 
 
@@ -139,8 +139,24 @@ def test_a_lift_too_low_passes(committee):
     """It only makes the replay coarser, at the client's own risk."""
     step = GuidedStep(3, 10)
     advice = step.advice_words.copy()
-    advice[ADVICE.lifts] = np.eye(LARGEST_LIFT + 1, dtype=np.int64)[step.advice.lift - 1]
+    advice[ADVICE.lifts] = np.eye(LARGEST_LIFT + 2, dtype=np.int64)[step.advice.lift - 1]
     assert verdict(committee, step, advice=advice)
+
+
+def test_a_step_with_nothing_to_learn_is_zero(committee):
+    step = GuidedStep(3, 20)
+    assert step.advice.lift == LARGEST_LIFT + 1
+    assert not step.words.any()
+    tiny = np.where(np.arange(step.words.size) == 7, 1 << 14, 0)  # 1.5e-11
+    assert verdict(committee, step, gradient=tiny)
+    assert not verdict(committee, step, gradient=2 * tiny)
+
+
+def test_nothing_to_learn_must_be_true(committee):
+    step = GuidedStep(3, 10)
+    advice = step.advice_words.copy()
+    advice[ADVICE.lifts] = np.eye(LARGEST_LIFT + 2, dtype=np.int64)[-1]
+    assert not verdict(committee, step, gradient=np.zeros_like(step.words), advice=advice)
 
 
 @pytest.mark.parametrize(
@@ -172,5 +188,5 @@ def test_inputs_that_are_none_fail(committee, step, place, value):
 
 
 def test_layout_of_advice():
-    assert ADVICE.words == ADVICE.units + LARGEST_LIFT + 2
+    assert ADVICE.words == ADVICE.units + LARGEST_LIFT + 3
     assert MODEL.layout.size == 61706

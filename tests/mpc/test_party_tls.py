@@ -1,29 +1,34 @@
-"""Mutual TLS: between members, in SPU's link as well, and against those who are none."""
+"""Mutual TLS: between members, around SPU's link as well, and against those who are none."""
 
 from __future__ import annotations
 
-import json
-import select
-import socket
-import ssl
-import subprocess
+import os
+import signal
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from mpc_support import Programs, assert_serves, outcomes, run_in_session
+from mpc_support import Programs, assert_serves, inputs_of, outcomes, run_in_session
 
 from opfl_chain.mpc.certificates import Authority
 from opfl_chain.mpc.deadline import Deadline
-from opfl_chain.mpc.errors import PeerUnreachable, TlsInvalid
-from opfl_chain.mpc.local_committee import LocalCommittee, free_addresses
+from opfl_chain.mpc.errors import PeerLost, PeerUnreachable, RuntimeDied, TlsInvalid
+from opfl_chain.mpc.local_committee import LocalCommittee
 from opfl_chain.mpc.party import Party
 from opfl_chain.mpc.probe import round_trips
+from opfl_chain.mpc.rendezvous import Rendezvous
 from opfl_chain.mpc.seat import Seat, split_address
 from opfl_chain.mpc.tls import TlsFiles, certificate_name
+
+LISTEN = "0A"
+"""In the kernel's tables of sockets."""
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
 
 @pytest.fixture(scope="module")
@@ -104,56 +109,86 @@ def test_a_member_cannot_pass_for_another(
     assert "the certificate of member 2 is not for member-2" in str(results[2])
 
 
-@contextmanager
-def bare_links(
-    files: Sequence[TlsFiles], seconds: float
-) -> Iterator[tuple[tuple[str, ...], list[str]]]:
-    """SPU's link between three processes: its addresses, and what they say within the time."""
-    addresses = free_addresses()
-    members = [
-        subprocess.Popen(
-            [
-                *(sys.executable, Path(__file__).with_name("link_member.py")),
-                json.dumps(Seat(rank, addresses, each).to_json()),
-            ],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
-        for rank, each in enumerate(files)
-    ]
-    silent, said = {member.stdout for member in members}, []
-    deadline = Deadline(seconds)
-    try:
-        while silent and not deadline.passed:
-            for output in select.select(list(silent), [], [], deadline.remaining)[0]:
-                said.append(output.readline().decode())
-                silent.discard(output)
-        yield addresses, said
-    finally:
-        for member in members:
-            member.kill()
-            member.communicate()
+# --- SPU's link
 
 
-def test_spus_own_link_refuses_a_stranger(members: list[TlsFiles], stranger: TlsFiles) -> None:
-    with bare_links([*members[:2], stranger], 3.0) as (_, said):
-        assert not any("linked" in line for line in said)
+def sockets_of(party: Party) -> set[str]:
+    """The inodes of the sockets that a member's SPU process has open."""
+    found = set()
+    for descriptor in Path(f"/proc/{party.pid}/fd").iterdir():
+        with suppress(FileNotFoundError):
+            found.add(descriptor.readlink().name)
+    return {name.removeprefix("socket:[").rstrip("]") for name in found if "socket" in name}
 
 
-def test_spus_own_link_demands_a_certificate(members: list[TlsFiles], authority: Authority) -> None:
-    """Whoever connects to the link's port without one is not let in."""
-    context = ssl.create_default_context(cafile=str(authority.certificate))
-    context.check_hostname = False
-    with bare_links(members, 20.0) as (addresses, said):
-        assert said == ["linked\n"] * 3
-        with socket.create_connection(split_address(addresses[0]), 5) as plain:
-            try:
-                with context.wrap_socket(plain) as stream:
-                    stream.sendall(b"GET / HTTP/1.1\r\n\r\n")
-                    answer = stream.recv(100)
-            except (ssl.SSLError, ConnectionError):
-                answer = b""
-    assert answer == b""
+def listening_of(party: Party) -> set[str]:
+    tables = [Path(f"/proc/{party.pid}/net/{name}") for name in ("tcp", "tcp6")]
+    rows = [line.split() for table in tables for line in table.read_text().splitlines()[1:]]
+    return {row[9] for row in rows if row[3] == LISTEN} & sockets_of(party)
+
+
+@linux
+def test_no_port_is_open_while_members_compute(secure: LocalCommittee, programs: Programs) -> None:
+    with secure.session(seconds=30) as committee:
+        assert not any(listening_of(party) for party in secure.parties)
+        committee.run(programs.short, [inputs_of(rank) for rank in range(3)])
+    with LocalCommittee() as plain, plain.session(seconds=30):
+        assert all(listening_of(party) for party in plain.parties)  # it would be found
+
+
+@linux
+def test_a_session_leaves_no_socket_open(secure: LocalCommittee, programs: Programs) -> None:
+    assert_serves(secure, programs)
+    before = [len(sockets_of(party)) for party in secure.parties]
+    for _ in range(2):
+        assert_serves(secure, programs)
+    assert [len(sockets_of(party)) for party in secure.parties] == before
+
+
+def test_a_member_that_dies_is_named(secure: LocalCommittee, programs: Programs) -> None:
+    secure.wait_until_warm()
+    pid = secure.parties[1].pid
+    assert pid is not None
+    threading.Timer(2.0, os.kill, (pid, signal.SIGKILL)).start()
+    results = outcomes(
+        [run_in_session(party, programs.long, "killed", seconds=60) for party in secure.parties]
+    )
+    assert isinstance(results[1], RuntimeDied)
+    for result in (results[0], results[2]):
+        assert isinstance(result, PeerLost)
+        assert result.rank == 1
+    assert_serves(secure, programs)
+
+
+def test_a_member_whose_link_breaks_is_lost(secure: LocalCommittee, programs: Programs) -> None:
+    """Though it is there, to all appearances: SPU would wait for it."""
+    secure.wait_until_warm()
+    seat = secure.parties[2].seat
+
+    def break_link() -> None:
+        meeting = Rendezvous(seat, "broken", split_address(seat.address)[1], Deadline(15)).meet()
+        for link in meeting.link_streams.values():
+            link.close()
+        with suppress(OSError):
+            while True:
+                for connection in meeting.connections.values():
+                    connection.send_at_once({"pulse": True})
+                time.sleep(0.2)
+        for stream in (
+            *meeting.streams.values(),
+            *(c.stream for c in meeting.connections.values()),
+        ):
+            stream.close()
+
+    sessions = [run_in_session(party, programs.short, "broken") for party in secure.parties[:2]]
+    results = outcomes([*sessions, break_link])
+    for result in results[:2]:
+        assert isinstance(result, PeerLost)
+        assert result.rank == 2
+    assert_serves(secure, programs)
+
+
+# --- files
 
 
 def test_files_that_do_not_fit_are_refused(members: list[TlsFiles], tmp_path: Path) -> None:

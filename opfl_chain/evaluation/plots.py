@@ -1,0 +1,123 @@
+"""Pictures of an evaluation: rejections, trade-off, excess over a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from opfl_chain.evaluation.evaluated import Evaluated
+from opfl_chain.evaluation.floors import SIZES
+from opfl_chain.evaluation.profiles import GuidedProfile
+from opfl_chain.evaluation.records import GUIDED
+from opfl_chain.protocol.guided import GuidedBoundary
+
+COLORS = ("#1f6f8b", "#c0562f", "#6a8d3c", "#7d5ba6")
+BOUND = "#b3261e"
+QUIET = "#8a8f98"
+_LEAST_UNITS_DRAWN = 0.5
+
+
+def draw_calibration_steps(rows: Sequence[dict[str, Any]], path: Path) -> None:
+    """False rejections over the number of calibration steps, by rule and run."""
+    figure = Figure(figsize=(7.2, 4.2), layout="constrained")
+    axes = figure.subplots()
+    runs = list(dict.fromkeys(_run_of(row) for row in rows))
+    for (rule, run), group in groupby(rows, lambda row: (row["rule"], _run_of(row))):
+        points = list(group)
+        axes.plot(
+            [row["calibration_steps"] for row in points],
+            [row["frr"] for row in points],
+            marker="o",
+            linestyle="-" if rule == GUIDED else "--",
+            color=COLORS[runs.index(run) % len(COLORS)],
+            label=f"{rule}, {run}",
+        )
+    axes.set_xscale("log")
+    sizes = sorted({row["calibration_steps"] for row in rows})
+    axes.set_xticks(sizes, [str(size) for size in sizes])
+    axes.minorticks_off()
+    axes.set_ylim(-0.02, 1.02)
+    axes.set_xlabel("calibration steps")
+    axes.set_title("Honest held-out steps rejected")
+    axes.legend(fontsize=8, frameon=False)
+    dress(axes)
+    save(figure, path)
+
+
+def draw_trade_off(rows: Sequence[dict[str, Any]], path: Path) -> None:
+    """What a safety factor costs: the bound of false rejections over the floor."""
+    figure = Figure(figsize=(9.6, 4.2), layout="constrained")
+    for axes, kind in zip(figure.subplots(1, 2, sharey=True), ("dense", "top1pct"), strict=True):
+        for color, (run, group) in zip(COLORS, groupby(rows, _run_of), strict=False):
+            points = [row for row in group if row[f"floor_{kind}_100"] is not None]
+            floors = [row[f"floor_{kind}_100"] for row in points]
+            bounds = [row["frr_upper95"] for row in points]
+            axes.plot(floors, bounds, marker="o", color=color, label=run)
+            for row, floor, bound in zip(points, floors, bounds, strict=True):
+                axes.annotate(
+                    f"{row['alpha']:g}",
+                    (floor, bound),
+                    (3, 4),
+                    textcoords="offset points",
+                    fontsize=7,
+                    color=color,
+                )
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_xlim(SIZES[0], SIZES[-1])
+        axes.xaxis.set_minor_formatter("")
+        axes.yaxis.set_minor_formatter("")
+        name = "dense" if kind == "dense" else "top 1 %"
+        axes.set_xlabel(f"smallest {name} perturbation always rejected")
+        dress(axes)
+    figure.axes[0].set_ylabel("false rejections, 95 % upper bound")
+    figure.axes[0].legend(fontsize=8, frameon=False)
+    figure.suptitle("Safety factor (beside the points) of the guided rule", fontsize=11)
+    save(figure, path)
+
+
+def draw_excess(evaluated: Sequence[Evaluated], path: Path) -> None:
+    """The largest excess of every recorded step over the training run, with its bound."""
+    figure = Figure(figsize=(8.4, 2.6 * len(evaluated)), layout="constrained")
+    for axes, each in zip(
+        figure.subplots(len(evaluated), 1, squeeze=False)[:, 0], evaluated, strict=True
+    ):
+        boundary, profiles = each.boundary, each.records.profiles
+        assert isinstance(boundary, GuidedBoundary)
+        largest = [p.largest for p in profiles.values() if isinstance(p, GuidedProfile)]
+        axes.plot(
+            list(profiles),
+            [max(units, _LEAST_UNITS_DRAWN) for units in largest],
+            linestyle="",
+            marker=".",
+            markersize=3,
+            color=COLORS[0],
+        )
+        axes.axhline(boundary.infinity, color=BOUND, linewidth=1, label="bound")
+        axes.axvline(each.calibration[-1], color=QUIET, linewidth=1, linestyle=":")
+        axes.set_yscale("log")
+        axes.set_title(f"{each.records.run}: largest excess of each step")
+        axes.set_ylabel("units")
+        dress(axes)
+    axes.set_xlabel("step of training (dotted: end of calibration)")
+    save(figure, path)
+
+
+def dress(axes: Axes) -> None:
+    axes.grid(axis="y", color="#e4e6ea", linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.title.set_fontsize(11)
+
+
+def save(figure: Figure, path: Path) -> None:
+    figure.savefig(path, format="png", dpi=140)
+
+
+def _run_of(row: dict[str, Any]) -> str:
+    return f"{row['model']}-{row['dataset']}"
