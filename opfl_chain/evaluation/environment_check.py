@@ -44,11 +44,11 @@ class Found:
 def environment_rows(evaluated: Evaluated, replay_all: ReplayAll) -> list[dict[str, Any]]:
     """Rejections of honest steps that were taken in each environment."""
     records, extent = evaluated.records, evaluated.extent
-    environments = environments_of(records.run.model)
+    environments = environments_of(records.policy)
     found = {name: Found() for name in environments}
     steps = evaluated.sample(extent.environment_steps)
     for done, t in enumerate(steps, 1):
-        step, replayed = records.store.load_step(t), records.store.load_replay(records.rule, t)
+        step, replayed = records.step(t), records.store.load_replay(records.rule, t)
         for name, run in environments.items():
             _compare(found[name], evaluated, step, replayed, replace(step, **vars(run(step))))
         records.progress(f"training {records.run} elsewhere, {records.rule}", done, len(steps))

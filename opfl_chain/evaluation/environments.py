@@ -18,28 +18,34 @@ from opfl_chain.calibration.steps import HonestStep
 from opfl_chain.evaluation.float_gradients import Computed, FloatStep
 from opfl_chain.evaluation.narrow_products import BF16_BITS, TF32_BITS, NarrowOperations
 from opfl_chain.models.model import Model
+from opfl_chain.models.operations import Operations
 from opfl_chain.models.registry import model_named
+from opfl_chain.protocol.policy import GuidedReplay, Policy
 from opfl_chain.training.local_step import LocalStep
 
 Execution = Callable[[HonestStep], Computed]
+Make = Callable[[Model, int | None], Execution]
+"""From a model and its largest lift, None where the replay is plain."""
 
 RECORDED = "torch, 1 thread, oneDNN"
 """What records are made in, on a CPU."""
 
 
-def environments_of(model: Model) -> dict[str, Execution]:
-    """By name; what they compile serves all runs of a model."""
-    return _environments_named(model.name)
+def environments_of(policy: Policy) -> dict[str, Execution]:
+    """By name; what they compile serves all runs of a model and rule."""
+    lift = policy.largest_lift if isinstance(policy.replay, GuidedReplay) else None
+    return _environments(policy.model.name, lift)
 
 
 @cache
-def _environments_named(model: str) -> dict[str, Execution]:
-    return {name: make(model_named(model)) for name, make in ENVIRONMENTS.items()}
+def _environments(model: str, largest_lift: int | None) -> dict[str, Execution]:
+    return {name: make(model_named(model), largest_lift) for name, make in ENVIRONMENTS.items()}
 
 
-def _torch(threads: int, onednn: bool) -> Callable[[Model], Execution]:
-    def make(model: Model) -> Execution:
-        local = LocalStep(model, torch.device("cpu"), threads=threads)
+def _torch(threads: int, onednn: bool) -> Make:
+    def make(model: Model, largest_lift: int | None) -> Execution:
+        device = torch.device("cpu")
+        local = LocalStep(model, device, threads=threads, largest_lift=largest_lift)
 
         def run(step: HonestStep) -> Computed:
             weights = model.layout.unflatten(step.weights)
@@ -49,6 +55,13 @@ def _torch(threads: int, onednn: bool) -> Callable[[Model], Execution]:
             return Computed(result.gradient, result.logits, np.concatenate(values))
 
         return run
+
+    return make
+
+
+def _xla(operations: Operations | None = None, double: bool = False) -> Make:
+    def make(model: Model, largest_lift: int | None) -> Execution:
+        return FloatStep(model, operations, double=double, largest_lift=largest_lift).run
 
     return make
 
@@ -63,17 +76,13 @@ def _onednn(enabled: bool) -> Iterator[None]:
         module.enabled = before
 
 
-ENVIRONMENTS: Mapping[str, Callable[[Model], Execution]] = {
+ENVIRONMENTS: Mapping[str, Make] = {
     RECORDED: _torch(1, True),
     "torch, 2 threads, oneDNN": _torch(2, True),
     "torch, 1 thread, no oneDNN": _torch(1, False),
     "torch, 2 threads, no oneDNN": _torch(2, False),
-    "XLA, float32": lambda model: FloatStep(model).run,
-    "XLA, float64": lambda model: FloatStep(model, double=True).run,
-    "TF32-like products (stand-in)": lambda model: (
-        FloatStep(model, NarrowOperations(TF32_BITS)).run
-    ),
-    "bf16-like products (stand-in)": lambda model: (
-        FloatStep(model, NarrowOperations(BF16_BITS)).run
-    ),
+    "XLA, float32": _xla(),
+    "XLA, float64": _xla(double=True),
+    "TF32-like products (stand-in)": _xla(NarrowOperations(TF32_BITS)),
+    "bf16-like products (stand-in)": _xla(NarrowOperations(BF16_BITS)),
 }

@@ -71,12 +71,22 @@ class Evaluated:
         """Held-out steps, evenly over the run."""
         return spread(self.held_out, most)
 
-    def accepted(self, boundary: Boundary, most: int) -> list[int]:
-        """Of a sample, those that are accepted as they are: on others no cheat can be tried."""
-        return [t for t in self.sample(most) if not self.records.profiles[t].causes(boundary)]
+    def open_to_cheats(self) -> list[int]:
+        """Of a sample, steps that are accepted as they are, and have a gradient to move."""
+        profiles = self.records.profiles
+        return [
+            t
+            for t in spread(self.with_gradient, self.extent.floor_steps)
+            if not profiles[t].causes(self.boundary)
+        ]
+
+    @property
+    def with_gradient(self) -> list[int]:
+        """Held-out steps that have something to learn."""
+        return [t for t in self.held_out if not self.records.profiles[t].zero]
 
     def row(self) -> Row:
-        steps = self.accepted(self.boundary, self.extent.floor_steps)
+        steps = self.open_to_cheats()
         kinds = tuple(PERTURBATIONS)
         floors = floors_of(self.records, {0: self.boundary}, steps, kinds, self.extent.seed)[0]
         return {
@@ -85,6 +95,7 @@ class Evaluated:
             "calibration_steps": len(self.calibration),
             **self.rate(self.boundary, self.held_out),
             "rejected_steps": [t for t in self.held_out if self._rejects(t)],
+            "zero_gradient_steps": len(self.held_out) - len(self.with_gradient),
             "floor_steps": len(steps),
             **floor_fields(floors),
             "seen_dense_1e-3": seen(floors["dense"], 1e-3),
@@ -141,7 +152,7 @@ class Evaluated:
     def trade_off(self) -> list[Row]:
         """The safety factor of the guided rule against the floor."""
         boundaries = {alpha: self.records.boundary(self.calibration, alpha) for alpha in ALPHAS}
-        steps = self.accepted(self.boundary, self.extent.floor_steps)
+        steps = self.open_to_cheats()
         floors = floors_of(self.records, boundaries, steps, TRADE_OFF_KINDS, self.extent.seed)
         return [
             {

@@ -1,7 +1,7 @@
 """Gradients of a model's JAX form in floating point, with any operations: the local step's twin.
 
-As in the local step, weights and examples are those that ring words hold, and softmax minus target
-is formed in float64.
+As in the local step, weights and examples are those that ring words hold, softmax minus target is
+formed in float64, and it is zero where there is nothing to learn.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from opfl_chain.models.float_operations import FloatOperations
 from opfl_chain.models.model import Model
 from opfl_chain.models.operations import Operations
 from opfl_chain.mpc.replay import pulled_back
+from opfl_chain.protocol.advice import lift_of
 from opfl_chain.protocol.fixed_point import FixedPoint
 from opfl_chain.training.local_step import DEFAULT_FRACTION_BITS, loss_gradient
 
@@ -62,10 +63,12 @@ class FloatStep:
         operations: Operations | None = None,
         *,
         double: bool = False,
+        largest_lift: int | None = None,
     ) -> None:
         self.model = model
         self._operations = operations or FloatOperations()
         self._double = double
+        self._largest_lift = largest_lift
         self._ring = FixedPoint(DEFAULT_FRACTION_BITS)
         self._forward = jax.jit(self._logits)
         self._backward = jax.jit(self._gradient)
@@ -78,10 +81,18 @@ class FloatStep:
         given = {name: np.asarray(mask, dtype) for name, mask in (masks or {}).items()} or None
         with enable_x64(self._double):
             logits, values = self._forward(weights, examples, given)
-            exact = torch.tensor(np.asarray(logits, np.float64))
-            pulled = loss_gradient(exact, torch.tensor(step.labels)).numpy().astype(dtype)
+            pulled = self._difference(np.asarray(logits, np.float64), step.labels).astype(dtype)
             gradient = self._backward(weights, examples, given, pulled)
         return Computed(*(np.asarray(each, np.float32) for each in (gradient, logits, values)))
+
+    def _difference(
+        self, logits: NDArray[np.float64], labels: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Softmax minus target, or zero where lifts do not reach."""
+        if self._largest_lift is not None:
+            if lift_of(logits, labels, self._largest_lift) > self._largest_lift:
+                return np.zeros_like(logits)
+        return loss_gradient(torch.tensor(logits), torch.tensor(labels)).numpy()
 
     def _logits(self, weights: Any, examples: Any, masks: Any) -> tuple[Any, Any]:
         operations = Recording(self._operations, masks)

@@ -53,10 +53,10 @@ class Cheat:
 
 def cheat_on(records: RuleRecords, t: int, kind: str, seed: int) -> Cheat:
     """A step with a perturbation of this kind; the seed makes it the same for every boundary."""
-    gradient = records.store.load_step(t).gradient.astype(np.float64)
+    gradient = records.step(t).gradient.astype(np.float64)
     random = np.random.default_rng([seed, t, list(PERTURBATIONS).index(kind)])
     direction = PERTURBATIONS[kind](gradient, random) * length(gradient)
-    return Cheat(records.observation(t, gradient), gradient, direction)
+    return Cheat(records.observation(t), gradient, direction)
 
 
 def floors_of(

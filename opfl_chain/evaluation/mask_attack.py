@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from opfl_chain.calibration.steps import HonestStep
-from opfl_chain.evaluation.evaluated import Evaluated
+from opfl_chain.evaluation.evaluated import Evaluated, spread
 from opfl_chain.evaluation.float_gradients import FloatStep
 from opfl_chain.evaluation.perturbations import length
 from opfl_chain.evaluation.profiles import GuidedProfile
@@ -42,8 +42,8 @@ class Attack:
 class MaskAttacker:
     """Flips masks within a tolerance, which is of values, not of quanta."""
 
-    def __init__(self, model: Model, tolerance: float) -> None:
-        self._step = FloatStep(model)
+    def __init__(self, model: Model, tolerance: float, *, largest_lift: int | None = None) -> None:
+        self._step = FloatStep(model, largest_lift=largest_lift)
         self._tolerance = tolerance
         self._shapes = relu_shapes(model)
 
@@ -90,8 +90,9 @@ def _row(evaluated: Evaluated, quanta: int) -> dict[str, Any]:
     """Attacks on held-out steps of a run. Honest steps need less of the tolerance than it is."""
     records = evaluated.records
     tolerance = quanta / (1 << records.policy.fraction_bits)
-    attacker = MaskAttacker(records.run.model, tolerance)
-    steps = evaluated.sample(evaluated.extent.mask_attack_steps)
+    lift = records.policy.largest_lift
+    attacker = MaskAttacker(records.run.model, tolerance, largest_lift=lift)
+    steps = spread(evaluated.with_gradient, evaluated.extent.mask_attack_steps)
     attacks = []
     for done, t in enumerate(steps, 1):
         attacks.append(attacker.attack(records.store.load_step(t)))

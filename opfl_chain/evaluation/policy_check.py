@@ -17,8 +17,8 @@ from opfl_chain.calibration.identity import FILE
 from opfl_chain.calibration.store import StepStore
 from opfl_chain.evaluation.errors import RecordsInconsistent
 from opfl_chain.models.model import Model
-from opfl_chain.protocol.advice import advise
-from opfl_chain.protocol.policy import Policy
+from opfl_chain.protocol.advice import lift_of
+from opfl_chain.protocol.policy import GuidedReplay, Policy
 
 
 def check_claim(folder: Path, policy: Policy) -> None:
@@ -47,8 +47,9 @@ def check_policy(policy: Policy, model: Model, store: StepStore, rule: str, t: i
             raise RecordsInconsistent(
                 store.folder, f"step {t} has {size:,} {name}, by the policy {expected:,}"
             )
-    masks = step.pre_activations > 0
-    lift = advise(masks, step.logits, step.labels, policy.largest_lift).lift
+    guided = isinstance(policy.replay, GuidedReplay)
+    logits = step.logits.astype(np.float64)
+    lift = lift_of(logits, step.labels, policy.largest_lift) if guided else 0
     if replayed.lift != lift:
         raise RecordsInconsistent(
             store.folder,
@@ -56,7 +57,7 @@ def check_policy(policy: Policy, model: Model, store: StepStore, rule: str, t: i
         )
     seen = Observation.of(policy, step.gradient, replayed)
     sizes_apart = np.linalg.norm(seen.replay) / max(float(np.linalg.norm(seen.gradient)), 1.0)
-    if not math.sqrt(0.5) < sizes_apart < math.sqrt(2):
+    if seen.gradient.any() and not math.sqrt(0.5) < sizes_apart < math.sqrt(2):
         raise RecordsInconsistent(
             store.folder,
             f"the replay of step {t} by rule {rule} is {sizes_apart:.3g} times as large as the"

@@ -32,6 +32,8 @@ class GuidedProfile:
     largest: int
     wrong_side: int
     over_ceiling: int
+    zero: bool
+    """Whether the client commits to zero, because there is nothing to learn."""
 
     @classmethod
     def of(cls, observation: Observation) -> GuidedProfile:
@@ -41,6 +43,7 @@ class GuidedProfile:
             int(units.max()),
             replayed.wrong_side,
             replayed.over_ceiling,
+            not observation.gradient.any(),
         )
 
     def causes(self, boundary: Boundary) -> list[str]:
@@ -64,6 +67,7 @@ class PaperProfile:
     factors: UnsignedWords
     """The largest factor of the relative test that is passed at each quantile."""
     largest: int
+    zero: bool
 
     @classmethod
     def of(cls, observation: Observation) -> PaperProfile:
@@ -80,6 +84,7 @@ class PaperProfile:
             quantiles(distance, grid),
             _LARGEST - quantiles(_LARGEST - passed, grid),
             int(distance.max()),
+            not g.any(),
         )
 
     def causes(self, boundary: Boundary) -> list[str]:

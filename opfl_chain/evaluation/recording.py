@@ -54,10 +54,10 @@ class RecordingPlan:
 
 
 PLANS = {
-    "lenet-61706-mnist": RecordingPlan(40_000, 500, 700, 200, 5),
-    "lenet-61706-fashion-mnist": RecordingPlan(30_000, 200, 500, 100, 5),
-    "lenet-431080-mnist": RecordingPlan(15_000, 100, 300, 100, 6),
-    "lenet-431080-fashion-mnist": RecordingPlan(15_000, 100, 300, 100, 6),
+    "lenet-61706-mnist": RecordingPlan(30_000, 500, 600, 500, 4),
+    "lenet-61706-fashion-mnist": RecordingPlan(20_000, 200, 500, 200, 4),
+    "lenet-431080-mnist": RecordingPlan(12_000, 100, 300, 100, 6),
+    "lenet-431080-fashion-mnist": RecordingPlan(10_000, 100, 300, 100, 6),
 }
 """Of the published evaluation."""
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
-
-from numpy.typing import NDArray
 
 from opfl_chain.calibration.boundaries import (
     GUIDED_ALPHA,
@@ -18,6 +15,7 @@ from opfl_chain.calibration.boundaries import (
     calibrated_paper_boundary,
 )
 from opfl_chain.calibration.run import Progress
+from opfl_chain.calibration.steps import HonestStep
 from opfl_chain.calibration.store import StepStore
 from opfl_chain.evaluation.errors import NoSuchRun, RecordsInconsistent, RecordsMissing
 from opfl_chain.evaluation.policy_check import check_claim, check_policy
@@ -29,6 +27,7 @@ from opfl_chain.mpc.default_policy import default_policy
 from opfl_chain.protocol.policy import Policy
 from opfl_chain.protocol.rules import Boundary
 from opfl_chain.training.datasets import DATASETS
+from opfl_chain.training.local_step import LocalStep
 
 PAPER, GUIDED = "paper", "guided"
 RULES = (PAPER, GUIDED)
@@ -92,10 +91,24 @@ class RuleRecords:
     def policy(self) -> Policy:
         return policy_of(self.rule, self.run.model)
 
-    def observation(self, t: int, gradient: NDArray[Any] | None = None) -> Observation:
-        """The replay of a step, beside what the honest client commits to or another gradient."""
-        committed = self.store.load_step(t).gradient if gradient is None else gradient
-        return Observation.of(self.policy, committed, self.store.load_replay(self.rule, t))
+    def observation(self, t: int) -> Observation:
+        """The replay of a step, beside what the honest client commits to."""
+        return Observation.of(
+            self.policy, self.step(t).gradient, self.store.load_replay(self.rule, t)
+        )
+
+    def step(self, t: int) -> HonestStep:
+        """As a client of this rule takes it: for the paper's, no gradient is too small."""
+        step = self.store.load_step(t)
+        if self.rule == GUIDED or step.gradient.any():
+            return step
+        weights = self.run.model.layout.unflatten(step.weights)
+        result = self._local_step.run(weights, step.examples, step.labels)
+        return replace(step, gradient=result.gradient)
+
+    @cached_property
+    def _local_step(self) -> LocalStep:
+        return LocalStep.of_policy(self.policy)
 
     @cached_property
     def profiles(self) -> dict[int, Profile]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,10 +18,12 @@ from opfl_chain.models.lenet import LENET_61706
 from opfl_chain.mpc.default_policy import default_policy
 from opfl_chain.training.synthetic import synthetic_dataset
 
+POLICY = default_policy(LENET_61706)
+
 
 @pytest.fixture(scope="module")
 def step() -> HonestStep:
-    run = honest_run(default_policy(LENET_61706), synthetic_dataset().train, 6, {5})
+    run = honest_run(POLICY, synthetic_dataset().train, 6, {5})
     return next(kept for _, _, kept in run if kept)
 
 
@@ -57,7 +61,7 @@ def test_factors_are_rounded_in_the_backward_pass_too() -> None:
 
 def test_environments_are_as_far_from_the_record_as_their_numbers_are(step: HonestStep) -> None:
     before = torch.backends.mkldnn.enabled, torch.get_num_threads()
-    found = {name: run(step) for name, run in environments_of(LENET_61706).items()}
+    found = {name: run(step) for name, run in environments_of(POLICY).items()}
     assert (torch.backends.mkldnn.enabled, torch.get_num_threads()) == before
     np.testing.assert_array_equal(found[RECORDED].gradient, step.gradient)
     np.testing.assert_array_equal(found[RECORDED].pre_activations, step.pre_activations)
@@ -84,3 +88,14 @@ def test_free_masks_move_the_gradient(step: HonestStep) -> None:
 def test_honest_masks_give_the_honest_gradient(step: HonestStep) -> None:
     gradient = MaskAttacker(LENET_61706, 1.0)._gradient(step, np.zeros(0, np.int64))
     assert apart(gradient, step.gradient) < 1e-6
+
+
+def test_a_model_that_is_certain_has_nothing_to_learn_anywhere(step: HonestStep) -> None:
+    last = LENET_61706.layout.slices["fc3.bias"]
+    weights = step.weights.copy()
+    weights[last][step.labels[0]] += 40
+    certain = replace(step, weights=weights)
+    for name, run in environments_of(POLICY).items():
+        assert not run(certain).gradient.any(), name
+    plain = environments_of(default_policy(LENET_61706, guided=False))[RECORDED]
+    assert plain(certain).gradient.any()

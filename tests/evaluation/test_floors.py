@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from evaluation_support import made_up_gradient, made_up_records
 
+from opfl_chain.evaluation.evaluated import Evaluated, Extent
 from opfl_chain.evaluation.floors import (
     SIZES,
     cheat_on,
@@ -18,7 +20,7 @@ from opfl_chain.evaluation.floors import (
     seen,
 )
 from opfl_chain.evaluation.perturbations import PERTURBATIONS
-from opfl_chain.evaluation.records import RULES
+from opfl_chain.evaluation.records import GUIDED, RULES
 
 
 def test_sizes_are_ten_a_decade_from_a_millionth_to_one() -> None:
@@ -89,3 +91,17 @@ def test_floors_of_a_part_of_the_steps() -> None:
     assert floor_fields({"dense": floors}) == fields
     assert seen(floors, 1e-4) == 0.5
     assert highest([3, 5, 7, 9], floors) == 5
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_step_without_a_gradient_is_judged_but_not_perturbed(tmp_path: Path, rule: str) -> None:
+    records = made_up_records(tmp_path, 4, rule)
+    step = records.store.load_step(3)
+    records.store.save_step(replace(step, gradient=np.zeros_like(step.gradient)))
+    records.store.save_replay(
+        rule, 3, replace(records.store.load_replay(rule, 3), lift=23 if rule == GUIDED else 0)
+    )
+    evaluated = Evaluated(records, Extent(calibration_steps=2))
+    zero = rule == GUIDED  # the paper's client learns from the smallest gradient
+    assert evaluated.row()["zero_gradient_steps"] == zero
+    assert (3 in evaluated.with_gradient) != zero
