@@ -89,9 +89,9 @@ class FloatStep:
         self, logits: NDArray[np.float64], labels: NDArray[np.int64]
     ) -> NDArray[np.float64]:
         """Softmax minus target, or zero where lifts do not reach."""
-        if self._largest_lift is not None:
-            if lift_of(logits, labels, self._largest_lift) > self._largest_lift:
-                return np.zeros_like(logits)
+        largest = self._largest_lift
+        if largest is not None and lift_of(logits, labels, largest) > largest:
+            return np.zeros_like(logits)
         return loss_gradient(torch.tensor(logits), torch.tensor(labels)).numpy()
 
     def _logits(self, weights: Any, examples: Any, masks: Any) -> tuple[Any, Any]:

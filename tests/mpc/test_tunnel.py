@@ -24,6 +24,7 @@ from opfl_chain.mpc.seat import Seat
 from opfl_chain.mpc.tls import TlsFiles, certificate_name
 from opfl_chain.mpc.tunnel import Tunnel
 
+SECONDS = 30.0
 PAIRS = list(itertools.permutations(range(3), 2))
 LONG = bytes(range(256)) * (1 << 15)
 """8 MiB: more than all buffers on the way."""
@@ -55,14 +56,14 @@ class Committee:
 
     def listen(self, rank: int) -> None:
         link = self.stack.enter_context(socket.socket(socket.AF_UNIX))
-        link.settimeout(5)
+        link.settimeout(SECONDS)
         link.bind(self.path(rank, rank))
         link.listen()
         self.links[rank] = link
 
     def call(self, caller: int, called: int) -> socket.socket:
         stream = self.stack.enter_context(socket.socket(socket.AF_UNIX))
-        stream.settimeout(5)
+        stream.settimeout(SECONDS)
         stream.connect(self.path(caller, called))
         return stream
 
@@ -70,7 +71,7 @@ class Committee:
         """Those who called, in no order."""
         streams = [self.links[rank].accept()[0] for _ in range(2)]
         for stream in streams:
-            stream.settimeout(5)
+            stream.settimeout(SECONDS)
             self.stack.enter_context(stream)
         return streams
 
@@ -167,7 +168,7 @@ def test_only_this_user_gets_at_the_sockets_and_only_at_the_start(committee: Com
     folders = committee.folders()
     assert {stat.S_IMODE(folder.stat().st_mode) for folder in folders} == {0o700}
     committee.connect()
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + SECONDS
     while any(folder.exists() for folder in folders) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not any(folder.exists() for folder in folders)
@@ -177,7 +178,7 @@ def test_only_this_user_gets_at_the_sockets_and_only_at_the_start(committee: Com
 def test_a_stream_that_breaks_is_a_lost_peer(committee: Committee, stream: int) -> None:
     committee.connect()
     committee.streams[1, 2][stream].shutdown(socket.SHUT_RDWR)
-    lost = [committee.failures.get(timeout=5) for _ in range(2)]
+    lost = [committee.failures.get(timeout=SECONDS) for _ in range(2)]
     assert all(isinstance(error, PeerLost) for error in lost)
     assert {error.rank for error in lost if isinstance(error, PeerLost)} == {1, 2}
 
