@@ -32,8 +32,10 @@ PAPER_EPSILON = 1e-6
 GUIDED_ALPHA = 8.0
 LEAST_UNITS = 16
 """No bound gets below it, before the safety factor: it is the rounding of a few operations."""
-LEAST_TOLERANCE = 256
-"""Of masks and ceilings, in quanta: 6e-5. Honest errors are some ten quanta."""
+LEAST_MASK_TOLERANCE = 64
+"""In quanta: 1.5e-5. A cheat may choose the masks of values that are so close to zero."""
+LEAST_CEILING_TOLERANCE = 256
+"""In quanta. What is subtracted from all logits changes nothing, so this one may be wide."""
 
 MEASURE = Measure()
 
@@ -97,11 +99,8 @@ def calibrated_guided_boundary(
     grid = policy.quantile_grid
     largest = np.max([quantiles(each.excess.units, grid) for each in observations], axis=0)
     infinity = max(int(each.excess.units.max()) for each in observations)
-    # The rounding of a replay leaves values that go into ReLUs off by as much as logits.
-    error = max(
-        max(each.replayed.activation_error, each.replayed.over_ceiling) for each in observations
-    )
-    tolerance = max(math.ceil(alpha * error), LEAST_TOLERANCE)
+    activation_error = max(each.replayed.activation_error for each in observations)
+    over_ceiling = max(each.replayed.over_ceiling for each in observations)
     return GuidedBoundary.from_mapping(
         {
             "policy_hash": "0x" + policy.hash.hex(),
@@ -113,8 +112,8 @@ def calibrated_guided_boundary(
             "resolution_bits": MEASURE.resolution_bits,
             "bounds": [math.ceil(alpha * max(int(units), LEAST_UNITS)) for units in largest],
             "infinity": math.ceil(alpha * max(infinity, LEAST_UNITS)),
-            "mask_tolerance": tolerance,
-            "ceiling_tolerance": tolerance,
+            "mask_tolerance": max(math.ceil(alpha * activation_error), LEAST_MASK_TOLERANCE),
+            "ceiling_tolerance": max(math.ceil(alpha * over_ceiling), LEAST_CEILING_TOLERANCE),
         }
     )
 
