@@ -81,9 +81,9 @@ def test_tolerances_come_from_the_largest_deviation_and_have_a_floor() -> None:
         boundary = calibrated_guided_boundary(GUIDED, steps, alpha=2)
         return boundary.mask_tolerance, boundary.ceiling_tolerance
 
-    assert tolerances(activation_error=200, over_ceiling=10) == (400, 400)
-    assert tolerances(activation_error=10, over_ceiling=300) == (600, 600)
-    assert tolerances(activation_error=100) == (256, 256)
+    assert tolerances(activation_error=200, over_ceiling=10) == (400, 256)
+    assert tolerances(activation_error=10, over_ceiling=300) == (64, 600)
+    assert tolerances(activation_error=30) == (64, 256)
 
 
 @pytest.mark.parametrize(
@@ -106,10 +106,10 @@ def test_a_rejected_replay_names_its_causes(
     assert set(causes_of_rejection(boundary, observation(policy, *outside))) == causes
 
 
-@pytest.mark.parametrize("deviation", ["wrong_side", "over_ceiling"])
-def test_a_replay_off_its_advice_is_rejected_for_it(deviation: str) -> None:
+@pytest.mark.parametrize(("deviation", "most"), [("wrong_side", 64), ("over_ceiling", 256)])
+def test_a_replay_off_its_advice_is_rejected_for_it(deviation: str, most: int) -> None:
     boundary = calibrated(GUIDED, [observation(GUIDED, (1000, 0))], 1)
-    for error, causes in ((256, []), (257, ["advice"])):
+    for error, causes in ((most, []), (most + 1, ["advice"])):
         step = observation(GUIDED, (1000, 0), **{deviation: error})
         assert causes_of_rejection(boundary, step) == causes
 
