@@ -18,6 +18,7 @@ from opfl_chain.mpc.session import RunResult
 from opfl_chain.mpc.shares import Share, Storage
 from opfl_chain.mpc.statistics import OperationCost, RunStatistics
 
+_DEEPEST = 32
 _KINDS_OF_ARRAYS = "biuf"
 _SIMPLE_DTYPE = re.compile(r"[<>|][a-zA-Z][0-9]{0,2}")
 """numpy reads much more than that, and evaluates some of it."""
@@ -72,13 +73,15 @@ def decode_value(document: Any, blobs: tuple[Buffer, ...]) -> Any:
         raise FrameInvalid(f"it has a value that is malformed: {error}") from error
 
 
-def _decode(document: Any, blobs: tuple[Buffer, ...]) -> Any:
+def _decode(document: Any, blobs: tuple[Buffer, ...], depth: int = 0) -> Any:
+    if depth > _DEEPEST:
+        raise FrameInvalid(f"it has values that are nested more than {_DEEPEST} deep")
     if isinstance(document, list):
-        return [_decode(each, blobs) for each in document]
+        return [_decode(each, blobs, depth + 1) for each in document]
     if not isinstance(document, dict):
         return document
     if "$" not in document:
-        return {key: _decode(each, blobs) for key, each in document.items()}
+        return {key: _decode(each, blobs, depth + 1) for key, each in document.items()}
     match document["$"]:
         case "bytes":
             return bytes(_blob(document, blobs))
@@ -97,7 +100,7 @@ def _decode(document: Any, blobs: tuple[Buffer, ...]) -> Any:
         case "statistics":
             return _decode_statistics(document)
         case "result":
-            outputs = _decode(document["outputs"], blobs)
+            outputs = _decode(document["outputs"], blobs, depth + 1)
             if not isinstance(outputs, dict):
                 raise FrameInvalid("it has a result without outputs")
             return RunResult(outputs, _decode_statistics(document["statistics"]))
