@@ -12,6 +12,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator
+from math import ceil, log
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -612,23 +613,35 @@ def guided() -> Vector:
     assert {case["inside"] for case in cases} == {True, False}
     limits = guided_boundary(1)
     one = 1 << 22
-    advice = {  # masks, lifts, values, arguments, totals
-        "as advised": ([1, 0], [0, 1], [5, -5], [0, -one], [one]),
-        "within the tolerance": ([1, 0], [0, 1], [-8, 8], [8], [one - 8]),
-        "positive and not so": ([1, 0], [0, 1], [-9, -5], [0], [one]),
-        "not positive and so": ([1, 0], [0, 1], [5, 9], [0], [one]),
-        "above its ceiling": ([1, 0], [0, 1], [5, -5], [9], [one]),
-        "no logit at its ceiling": ([1, 0], [0, 1], [5, -5], [0], [one - 9]),
-        "a mask of two": ([2, 0], [0, 1], [5, -5], [0], [one]),
-        "no lift": ([1, 0], [0, 0], [5, -5], [0], [one]),
-        "two lifts": ([1, 0], [1, 1], [5, -5], [0], [one]),
-        "lifts that add up to one": ([1, 0], [2, -1], [5, -5], [0], [one]),
+    octave = ceil(log(2) * one)
+    low, middle, highest, nothing = [1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]
+    advice = {  # masks, lifts, values, arguments (the first is the label's), totals
+        "as advised": ([1, 0], low, [5, -5], [0, -5], [one]),
+        "within the tolerance": ([1, 0], middle, [-8, 8], [8, -octave - 8], [one - 8]),
+        "positive and not so": ([1, 0], low, [-9, -5], [0, 0], [one]),
+        "not positive and so": ([1, 0], low, [5, 9], [0, 0], [one]),
+        "label above its ceiling": ([1, 0], low, [5, -5], [9, 0], [one]),
+        "other above its ceiling": ([1, 0], low, [5, -5], [0, 9], [one]),
+        "no logit at its ceiling": ([1, 0], low, [5, -5], [0, 0], [one - 9]),
+        "the lowest argument": ([1, 0], low, [5, -5], [-160 * one, 0], [one]),
+        "below the lowest argument": ([1, 0], low, [5, -5], [-160 * one - 1, 0], [one]),
+        "an argument that wraps around": ([1, 0], low, [5, -5], [-(2**63), 0], [one]),
+        "a lift that could be higher": ([1, 0], middle, [5, -5], [0, -octave - 9], [one]),
+        "no higher lift is left": ([1, 0], highest, [5, -5], [0, -octave - 9], [one]),
+        "nothing to learn": ([1, 0], nothing, [5, -5], [0, -octave - 9], [one]),
+        "nothing to learn, and not so": ([1, 0], nothing, [5, -5], [0, 9], [one]),
+        "a mask of two": ([2, 0], low, [5, -5], [0, 0], [one]),
+        "no lift": ([1, 0], [0, 0, 0, 0], [5, -5], [0, 0], [one]),
+        "two lifts": ([1, 0], [1, 1, 0, 0], [5, -5], [0, 0], [one]),
+        "lifts that add up to one": ([1, 0], [2, -1, 0, 0], [5, -5], [0, 0], [one]),
     }
     return {
         "advice": [
             {
-                "arguments": a,
-                "borneOut": spec.is_borne_out(limits, masks, lifts, values, a, z, 22),
+                "arguments": [str(x) for x in a],
+                "borneOut": spec.is_borne_out(
+                    limits, masks, lifts, values, a, z, [True, False], 22
+                ),
                 "lifts": lifts,
                 "masks": masks,
                 "totals": z,

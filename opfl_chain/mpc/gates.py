@@ -134,7 +134,8 @@ def decide(
     for contribution in evidence:
         if isinstance(rule, GuidedBoundary):
             form = AdviceFormat(*advice_form)
-            verdict = _bears_out_and_is_inside(circuit, rule, form, contribution)
+            features = InputRules(*input_rules).feature_words
+            verdict = _bears_out_and_is_inside(circuit, rule, form, features, contribution)
         else:
             verdict = _is_inside(circuit, rule, contribution)
         well_formed = is_training_input(
@@ -159,7 +160,11 @@ def _is_inside(circuit: BooleanCircuit, rule: PaperBoundary, evidence: Evidence)
 
 
 def _bears_out_and_is_inside(
-    circuit: BooleanCircuit, rule: GuidedBoundary, form: AdviceFormat, evidence: Evidence
+    circuit: BooleanCircuit,
+    rule: GuidedBoundary,
+    form: AdviceFormat,
+    features: int,
+    evidence: Evidence,
 ) -> Shared:
     """Bring the replay to the scale of the commitment, by the power of two that was not lifted.
 
@@ -170,8 +175,13 @@ def _bears_out_and_is_inside(
     powers = np.append(np.uint64(1) << unused, np.uint64(0))
     own, following = (np.sum(part[form.lifts] * powers, keepdims=True) for part in advice)
     replay = circuit.product(Shared(*_held(evidence[_REPLAY])), Shared(own, following))
+    own_input, following_input = _held(evidence[_INPUT])
     followed = FollowedAdvice(
-        advice, *(_held(evidence[name]) for name in (PRE_ACTIVATIONS, ARGUMENTS, TOTALS))
+        advice,
+        _held(evidence[PRE_ACTIVATIONS]),
+        _held(evidence[ARGUMENTS]),
+        _held(evidence[TOTALS]),
+        (own_input[features:], following_input[features:]),
     )
     return circuit.conjunction(
         is_inside_scaled(

@@ -12,7 +12,7 @@ gradient, which would be below 2^-lifts of the usual, is zero by definition, and
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,9 @@ import numpy.typing as npt
 from opfl_chain.protocol.errors import EncodingError
 from opfl_chain.protocol.fixed_point import FixedPoint, Reals
 from opfl_chain.protocol.ring import Words
+
+LOWEST_ARGUMENT: Final = -160
+"""Of an exponential inside MPC. Far below, the polynomial that it is made of grows again."""
 
 
 @dataclass(frozen=True, eq=False)

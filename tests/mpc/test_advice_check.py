@@ -17,7 +17,7 @@ BOUNDARY = boundary_from_json(VECTOR["boundary"].encode())
 
 @pytest.mark.parametrize("case", VECTOR["advice"], ids=lambda case: case["why"])
 def test_advice(case):
-    form = AdviceFormat(2, 0, 1, VECTOR["fractionBits"])
+    form = AdviceFormat(2, 2, 1, VECTOR["fractionBits"])
     rng = np.random.default_rng(2)
     ceilings = [12345]  # whatever they are: the replay has used them
     parts = [
@@ -25,8 +25,9 @@ def test_advice(case):
         for words in (
             [*case["masks"], *case["lifts"], *ceilings],
             case["values"],
-            case["arguments"],
+            [int(argument) for argument in case["arguments"]],
             case["totals"],
+            [1 << VECTOR["fractionBits"], 0],
         )
     ]
 

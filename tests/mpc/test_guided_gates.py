@@ -135,12 +135,12 @@ def test_a_lift_too_high_fails(committee, step):
     assert not verdict(committee, step, advice=advice)
 
 
-def test_a_lift_too_low_passes(committee):
-    """It only makes the replay coarser, at the client's own risk."""
+def test_a_lift_too_low_fails(committee):
+    """It would make the replay coarser, and the bound with it."""
     step = GuidedStep(3, 10)
     advice = step.advice_words.copy()
     advice[ADVICE.lifts] = np.eye(LARGEST_LIFT + 2, dtype=np.int64)[step.advice.lift - 1]
-    assert verdict(committee, step, advice=advice)
+    assert not verdict(committee, step, advice=advice)
 
 
 def test_a_step_with_nothing_to_learn_is_zero(committee):
@@ -161,11 +161,18 @@ def test_nothing_to_learn_must_be_true(committee):
 
 @pytest.mark.parametrize(
     ("off", "passes"),
-    [(-1 / 16, False), (1 / 16, True), (3, False)],
-    ids=["too low", "a little too high", "too high for the reciprocal"],
+    [(-1 / 16, False), (1 / 16, True), (3, False), (192.5, False), (2**40, False)],
+    ids=[
+        "too low",
+        "a little too high",
+        "too high for the reciprocal",
+        "where the polynomial is one again",
+        "beyond the ring",
+    ],
 )
-def test_ceilings_are_near_the_largest_logit(committee, step, off, passes):
+def test_ceilings_are_near_the_largest_logit(committee, off, passes):
     """What is subtracted from all logits does not matter, as long as the sum stays above one."""
+    step = GuidedStep()
     advice = step.advice_words.copy()
     advice[ADVICE.ceilings] += int(off * (1 << 22))
     loose = {"bounds": [1 << 31] * 23, "infinity": 1 << 31}
