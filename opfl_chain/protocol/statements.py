@@ -65,6 +65,32 @@ class GradientCommitment:
 
 
 @dataclass(frozen=True)
+class DeliveryEnvelope:
+    """Signed by a client: these bytes are its delivery to this member. It never goes on chain."""
+
+    job: JobId
+    round: RoundNumber
+    client: Address
+    member: Address
+    content_hash: bytes
+    """keccak256 of the delivery as it travels."""
+
+    def digest(self, domain: SigningDomain) -> bytes:
+        """Return what is signed."""
+        return domain.digest(
+            _struct_hash(
+                "DeliveryEnvelope(uint64 job,uint32 round,address client,address member,"
+                "bytes32 contentHash)",
+                job_id(self.job),
+                round_number(self.round),
+                address("client", self.client),
+                address("member", self.member),
+                word("content hash", self.content_hash),
+            )
+        )
+
+
+@dataclass(frozen=True)
 class DeliveryReceipt:
     """Signed by a member: it holds the client's shares, and those of its input if ``audited``."""
 
@@ -131,7 +157,7 @@ class RoundResult:
         )
 
 
-Statement = GradientCommitment | DeliveryReceipt | Acquittal | RoundResult
+Statement = GradientCommitment | DeliveryEnvelope | DeliveryReceipt | Acquittal | RoundResult
 
 
 def _struct_hash(struct_type: str, *fields: Field) -> bytes:

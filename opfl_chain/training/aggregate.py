@@ -8,11 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from opfl_chain.protocol.fixed_point import FixedPoint
-from opfl_chain.protocol.hashing import keccak256, tag
+from opfl_chain.protocol.hashing import TAG_WEIGHTS, keccak256
 from opfl_chain.protocol.ring import Words
 from opfl_chain.training.errors import UpdateInvalid
-
-TAG_WEIGHTS = tag("weights")
 
 
 def mean_gradient(total: Words, contributions: int, fixed_point: FixedPoint) -> NDArray[np.float32]:
