@@ -28,6 +28,9 @@ abstract contract Enrolment is IEnrolment {
 
     uint8 internal constant ALL_JOINED = uint8((1 << COMMITTEE_SIZE) - 1);
 
+    /// @dev In bytes. Long enough for a host name, a port and a path.
+    uint256 private constant MAX_ENDPOINT_LENGTH = 200;
+
     /// @notice Holds the stakes.
     IDeposits public immutable DEPOSITS;
 
@@ -76,6 +79,14 @@ abstract contract Enrolment is IEnrolment {
         state.joined |= bit;
         emit MemberJoined(job, msg.sender, index);
         DEPOSITS.lock{value: msg.value}(job, Role.Member, msg.sender);
+    }
+
+    /// @inheritdoc IEnrolment
+    function announceEndpoint(JobId job, string calldata url) external {
+        memberIndex(job, msg.sender);
+        uint256 length = bytes(url).length;
+        if (length > MAX_ENDPOINT_LENGTH) revert EndpointTooLong(length, MAX_ENDPOINT_LENGTH);
+        emit EndpointAnnounced(job, msg.sender, url);
     }
 
     /// @inheritdoc IEnrolment

@@ -22,6 +22,9 @@ interface IEnrolment {
     /// @notice A member staked; its bit in masks is `index`.
     event MemberJoined(JobId indexed job, address indexed member, uint8 index);
 
+    /// @notice A member said where clients reach it. The last one that it announced counts.
+    event EndpointAnnounced(JobId indexed job, address indexed member, string url);
+
     /// @notice A client locked its deposit; its bit in verdicts is `index`.
     event ClientEnrolled(JobId indexed job, address indexed client, uint32 index, bytes32 root);
 
@@ -45,6 +48,9 @@ interface IEnrolment {
 
     /// @notice The member has staked already.
     error AlreadyJoined(JobId job, address member);
+
+    /// @notice The URL of an endpoint has more bytes than are allowed.
+    error EndpointTooLong(uint256 length, uint256 allowed);
 
     /// @notice The address is not a client of the job.
     error NotClient(JobId job, address account);
@@ -79,6 +85,11 @@ interface IEnrolment {
 
     /// @notice Locks the caller's member stake. The caller must have registered a BLS key.
     function joinCommittee(JobId job) external payable;
+
+    /// @notice Says where clients reach the caller, a member; staked or not, at any time and as often
+    /// as its endpoint moves. Nothing is stored: whoever wants to know reads the events.
+    /// @param url At most 200 bytes. An empty one says that the member is not to be reached.
+    function announceEndpoint(JobId job, string calldata url) external;
 
     /// @notice Locks the caller's client deposit and records the root of its data set.
     function enrol(JobId job, bytes32 root) external payable;

@@ -6,8 +6,11 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from eth_utils.crypto import keccak
 
+from opfl_chain.chain.abi import encode
 from opfl_chain.chain.anvil import Anvil
+from opfl_chain.chain.bindings.events import EndpointAnnounced
 from opfl_chain.chain.contract import decode_event
 from opfl_chain.chain.errors import BadArgument, UnexpectedData
 from opfl_chain.chain.receipt import Log
@@ -65,6 +68,14 @@ def test_an_event_that_no_binding_knows_is_an_error(counter: Any) -> None:
     log = Log(counter.address, (b"\x01" * 32,), b"", 1, "0x", "0x", 0)
     with pytest.raises(UnexpectedData, match="no binding knows"):
         decode_event(log)
+
+
+def test_text_on_chain_that_is_not_utf8_is_read_all_the_same() -> None:
+    job, member = bytes(31) + b"\x07", bytes(12) + b"\x11" * 20
+    topics = (keccak(text=EndpointAnnounced.SIGNATURE), job, member)
+    event = decode_event(Log("0x", topics, encode(["bytes"], [b"h\xff"]), 1, "0x", "0x", 0))
+    assert isinstance(event, EndpointAnnounced)
+    assert (event.job, event.url) == (7, "h\\xff")
 
 
 def test_a_custom_error_arrives_with_its_values_and_its_documentation(

@@ -22,6 +22,7 @@ import {Protocol} from "./support/Protocol.sol";
 contract EnrolmentTest is Protocol {
     JobId internal constant UNKNOWN = JobId.wrap(99);
     bytes32 internal constant ROOT = keccak256("root");
+    string internal constant URL = "https://member-0.example:8443";
 
     // ---- createJob ----
 
@@ -156,6 +157,45 @@ contract EnrolmentTest is Protocol {
         hoax(members[0].addr, MEMBER_STAKE + 1);
         jobs.joinCommittee{value: MEMBER_STAKE + 1}(job);
         assertEq(stakeOf(job, 0), MEMBER_STAKE + 1);
+    }
+
+    // ---- announceEndpoint ----
+
+    function test_AnnounceEndpoint_WhenJobIsUnknown_Reverts() public {
+        vm.prank(members[0].addr);
+        vm.expectRevert(
+            abi.encodeWithSelector(IEnrolment.NotMember.selector, UNKNOWN, members[0].addr)
+        );
+        jobs.announceEndpoint(UNKNOWN, URL);
+    }
+
+    function test_AnnounceEndpoint_WhenCallerIsNotAMember_Reverts() public {
+        JobId job = startJob(1);
+        vm.prank(clients[0].addr);
+        vm.expectRevert(abi.encodeWithSelector(IEnrolment.NotMember.selector, job, clients[0].addr));
+        jobs.announceEndpoint(job, URL);
+    }
+
+    function test_AnnounceEndpoint_WhenUrlIsTooLong_Reverts() public {
+        JobId job = createJob(defaultTerms());
+        vm.prank(members[0].addr);
+        vm.expectRevert(abi.encodeWithSelector(IEnrolment.EndpointTooLong.selector, 201, 200));
+        jobs.announceEndpoint(job, string(new bytes(201)));
+    }
+
+    function test_AnnounceEndpoint_WhenUrlIsAsLongAsIsAllowed_PublishesIt() public {
+        JobId job = createJob(defaultTerms());
+        _announce(job, 0, string(new bytes(200)));
+    }
+
+    function test_AnnounceEndpoint_WhenCalledAgain_PublishesTheNewOne() public {
+        JobId job = startJob(1);
+        _announce(job, 2, URL);
+        _announce(job, 2, "https://elsewhere.example");
+    }
+
+    function test_AnnounceEndpoint_WhenJobIsClosed_PublishesIt() public {
+        _announce(_closed(), 1, URL);
     }
 
     // ---- enrol ----
@@ -547,6 +587,13 @@ contract EnrolmentTest is Protocol {
     }
 
     // ---- steps ----
+
+    function _announce(JobId job, uint256 member, string memory url) private {
+        vm.prank(members[member].addr);
+        vm.expectEmit(address(jobs));
+        emit IEnrolment.EndpointAnnounced(job, members[member].addr, url);
+        jobs.announceEndpoint(job, url);
+    }
 
     function _leave(JobId job, uint256 client) private {
         vm.prank(clients[client].addr);

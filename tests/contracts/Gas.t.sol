@@ -77,6 +77,11 @@ contract GasTest is Protocol {
         _toJobs(members[0].addr, MEMBER_STAKE, data);
     }
 
+    function test_Member_AnnouncesItsEndpoint() public unmetered {
+        string memory url = "https://member-0.example:8443";
+        _toJobs(members[0].addr, 0, abi.encodeCall(Enrolment.announceEndpoint, (job, url)));
+    }
+
     function test_Member_PublishesABeacon() public unmetered {
         _closeCommits();
         bytes memory data = abi.encodeCall(Beacon.publish, (round, aggregateSignature(round)));

@@ -423,6 +423,20 @@ class EmptyDatasetRoot(CustomError):
 
 
 @dataclass(eq=False)
+class EndpointTooLong(CustomError):
+    """The URL of an endpoint has more bytes than are allowed."""
+
+    SIGNATURE: ClassVar[str] = "EndpointTooLong(uint256,uint256)"
+    TYPES: ClassVar[tuple[str, ...]] = ("uint256", "uint256")
+    length: int
+    allowed: int
+
+    @classmethod
+    def from_abi(cls, values: Sequence[Any]) -> Self:
+        return cls(values[0], values[1])
+
+
+@dataclass(eq=False)
 class EnrolmentClosed(CustomError):
     """Members join and clients enrol until the deadline."""
 

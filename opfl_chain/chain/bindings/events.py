@@ -179,6 +179,22 @@ class EIP712DomainChanged(Event):
 
 
 @dataclass(frozen=True)
+class EndpointAnnounced(Event):
+    """A member said where clients reach it. The last one that it announced counts."""
+
+    SIGNATURE: ClassVar[str] = "EndpointAnnounced(uint64,address,string)"
+    INDEXED: ClassVar[tuple[str, ...]] = ("uint64", "address")
+    PLAIN: ClassVar[tuple[str, ...]] = ("string",)
+    job: JobId
+    member: Address
+    url: str
+
+    @classmethod
+    def _from_abi(cls, indexed: Sequence[Any], plain: Sequence[Any]) -> Self:
+        return cls(JobId(indexed[0]), checksum(indexed[1]), plain[0])
+
+
+@dataclass(frozen=True)
 class GradientCommitted(Event):
     """A client committed to its gradient."""
 

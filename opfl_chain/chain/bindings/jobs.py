@@ -57,6 +57,12 @@ class Jobs(Contract):
         values = self._read("accumulator", ("uint96",), ("bytes28",), {"id": id}, block)
         return bytes(values[0])
 
+    def announce_endpoint(self, job: JobId, url: str) -> Call:
+        """Says where clients reach the caller, a member; staked or not, at any time and as often as
+        its endpoint moves. Nothing is stored: whoever wants to know reads the events.
+        """
+        return self._prepare("announceEndpoint", ("uint64", "string"), {"job": job, "url": url})
+
     def attest(self, id: RoundId, verdict: Verdict) -> Call:
         """Attests the calling member's verdict. Two equal ones decide."""
         return self._prepare("attest", ("uint96", "(bytes,bytes)"), {"id": id, "verdict": verdict})
