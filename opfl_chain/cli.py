@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from opfl_chain.attacks.errors import AttackError
 from opfl_chain.calibration.errors import CalibrationError
 from opfl_chain.chain.errors import ChainError
 from opfl_chain.commands import bench, calibrate, demo, deploy, devnet, evaluate, keys, stake
@@ -17,6 +18,7 @@ from opfl_chain.protocol.errors import ProtocolError
 from opfl_chain.training.errors import TrainingError
 
 FORESEEN = (
+    AttackError,
     CalibrationError,
     ChainError,
     EvaluationError,

@@ -1,0 +1,55 @@
+"""One real step of LeNet on made-up digits, as an attacker has it."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from opfl_chain.attacks.attack import AttackedStep, Images, Labels, Vector
+from opfl_chain.models.initialisation import initial_parameters
+from opfl_chain.models.lenet import LENET_61706
+from opfl_chain.mpc.default_policy import default_policy
+from opfl_chain.protocol.rules import Boundary
+from opfl_chain.training.client_data import ClientData
+from opfl_chain.training.local_step import LocalStep
+from opfl_chain.training.synthetic import synthetic_dataset
+
+POLICY = default_policy(LENET_61706)
+LOCAL = LocalStep.of_policy(POLICY)
+LAYOUT = LENET_61706.layout
+
+
+@cache
+def weights() -> Vector:
+    return LAYOUT.flatten(initial_parameters(LAYOUT, 0))
+
+
+@cache
+def data() -> ClientData:
+    return ClientData(POLICY, synthetic_dataset().train, 0)
+
+
+def gradient_of(examples: Images, labels: Labels) -> Vector:
+    return LOCAL.run(LAYOUT.unflatten(weights()), examples, labels).gradient
+
+
+def attacked(t: int, boundary: Boundary | None = None, seed: int = 0) -> AttackedStep:
+    examples, labels = data().batch(t)
+    result = LOCAL.run(LAYOUT.unflatten(weights()), examples, labels)
+    return AttackedStep(
+        t,
+        POLICY,
+        weights(),
+        examples,
+        labels,
+        result.gradient,
+        result.logits,
+        gradient_of,
+        boundary,
+        seed,
+    )
+
+
+def relative(ours: Vector, theirs: Vector) -> float:
+    return float(np.linalg.norm(ours - theirs) / np.linalg.norm(theirs))

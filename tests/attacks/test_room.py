@@ -1,0 +1,96 @@
+"""What a drift attacker submits is inside the boundary, and hardly any more would be."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from attack_support import POLICY, attacked
+
+from opfl_chain.attacks.drift import Drift
+from opfl_chain.attacks.room import headroom_of, room
+from opfl_chain.attacks.state import AttackState
+from opfl_chain.models.lenet import LENET_61706
+from opfl_chain.mpc.default_policy import default_policy
+from opfl_chain.protocol.boundary import PaperBoundary
+from opfl_chain.protocol.guided import GUIDED_GRID, GuidedBoundary, check_guided_replay
+from opfl_chain.protocol.policy import PAPER_GRID
+from opfl_chain.protocol.profile import check_replay
+
+PLAIN = default_policy(LENET_61706, guided=False)
+SIZE = LENET_61706.layout.size
+
+
+def guided() -> GuidedBoundary:
+    return GuidedBoundary.from_mapping(
+        {
+            "policy_hash": "0x" + POLICY.hash.hex(),
+            "spu_version": "0.9.5",
+            "coordinates": SIZE,
+            "grid": GUIDED_GRID,
+            "allowance_shift": 13,
+            "scale_quantile": 999,
+            "resolution_bits": 26,
+            "bounds": [128 + 8 * place for place in range(len(GUIDED_GRID))],
+            "infinity": 1400,
+            "mask_tolerance": 64,
+            "ceiling_tolerance": 256,
+        }
+    )
+
+
+def paper() -> PaperBoundary:
+    count = len(PAPER_GRID)
+    bounds = np.linspace(1e-7, 1e-5, count)
+    return PaperBoundary.of_bounds(PLAIN, SIZE, bounds, np.linspace(1e-3, 0.9, count), 1e-6, 1e-3)
+
+
+def words(policy, gradient):  # type: ignore[no-untyped-def]
+    return policy.fixed_point.encode_array("gradient", gradient)
+
+
+@pytest.mark.parametrize(("part", "passes"), [(0.99, True), (1.05, False)])
+def test_guided_room_is_what_the_rule_allows(part: float, passes: bool) -> None:
+    step, boundary = attacked(1), guided()
+    headroom = headroom_of(POLICY, step.logits, step.labels)
+    wanted = np.random.default_rng(0).random(SIZE)
+    allowed = room(boundary, POLICY, step.gradient, wanted, headroom, part)
+    moved = step.gradient - np.sign(step.gradient) * allowed
+    replay = words(POLICY, step.gradient)
+    report = check_guided_replay(boundary, words(POLICY, moved), replay, headroom)
+    assert report.passed == passes
+
+
+@pytest.mark.parametrize(("part", "passes"), [(0.99, True), (1.1, False)])
+def test_paper_room_is_what_the_rule_allows(part: float, passes: bool) -> None:
+    step, boundary = attacked(1), paper()
+    allowed = room(boundary, PLAIN, step.gradient, np.abs(step.gradient.astype(float)), None, part)
+    moved = step.gradient - np.sign(step.gradient) * allowed
+    report = check_replay(boundary, words(PLAIN, moved), words(PLAIN, step.gradient))
+    assert report.passed == passes
+
+
+def test_coordinates_that_are_wanted_most_get_the_widest_bounds() -> None:
+    step = attacked(1)
+    flat = np.full(SIZE, 1e-3, np.float32)
+    allowed = room(guided(), POLICY, flat, np.arange(SIZE, dtype=float), 0)
+    assert (np.diff(allowed) >= 0).all()
+    unit = 2.0 ** (int(2e-3 * POLICY.fixed_point.words_per_unit).bit_length() - 26)
+    widest = (2e-3 / 8192 + 1400 * unit * POLICY.fixed_point.quantum) / (1 + 1 / 8192)
+    assert allowed[-1] == pytest.approx(widest, rel=1e-6)
+    assert step.gradient.size == SIZE
+
+
+def test_drift_goes_the_same_way_in_every_round() -> None:
+    attack, boundary = Drift(0.75), guided()
+    signs = []
+    for t in (1, 2):
+        step = attacked(t, boundary, seed=7)
+        moved = attack.submit(step, AttackState()).astype(np.float64) - step.gradient
+        headroom = headroom_of(POLICY, step.logits, step.labels)
+        replay = words(POLICY, step.gradient)
+        submitted = words(POLICY, attack.submit(step, AttackState()))
+        assert check_guided_replay(boundary, submitted, replay, headroom).passed
+        signs.append(np.sign(moved))
+    both = (signs[0] != 0) & (signs[1] != 0)
+    assert both.mean() > 0.9
+    np.testing.assert_array_equal(signs[0][both], signs[1][both])
