@@ -5,6 +5,7 @@ the sum are uniform but for the sum itself, so publishing all three tells no mor
 """
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from typing import Final
 
 import numpy as np
@@ -13,7 +14,7 @@ from opfl_chain.protocol.delivery import Held
 from opfl_chain.protocol.errors import ShareError
 from opfl_chain.protocol.gradient import COMPONENTS
 from opfl_chain.protocol.hashing import TAG_AGGREGATE, keccak256
-from opfl_chain.protocol.ring import UnsignedWords, Words
+from opfl_chain.protocol.ring import UnsignedWords, Words, bytes_of_words, unsigned_words
 
 FEWEST_CONTRIBUTIONS: Final = 2
 """A sum of one is that contribution itself, and is not opened."""
@@ -23,15 +24,17 @@ NOTHING: Final = np.zeros(0, dtype="<i8")
 
 
 def sum_components(accepted: Sequence[Held]) -> Held:
-    """Add up the components that one member holds of the accepted contributions."""
+    """Add up the components that one member holds of the accepted contributions.
+
+    In the scheme ``mpc`` they come without the words of the salt, which are not to be opened.
+    """
     if len(accepted) < FEWEST_CONTRIBUTIONS:
         raise ShareError(
             f"a sum of {len(accepted)} contributions would show them: there must be"
             f" {FEWEST_CONTRIBUTIONS} at least"
         )
-    own, following = (
-        np.sum([held[part] for held in accepted], axis=0, dtype=np.uint64) for part in range(2)
-    )
+    _check_sizes("accepted contributions", [part for held in accepted for part in held])
+    own, following = (reduce(np.add, parts) for parts in zip(*accepted, strict=True))
     return own, following
 
 
@@ -39,15 +42,22 @@ def open_sum(components: Mapping[int, UnsignedWords]) -> Words:
     """Return the sum from its three components, by index."""
     if sorted(components) != list(range(COMPONENTS)):
         raise ShareError(f"there are components {sorted(components)} of a sum, 0, 1 and 2 make it")
-    sizes = {component.size for component in components.values()}
-    if len(sizes) != 1:
-        raise ShareError(
-            f"components of a sum have {sorted(sizes)} words, they must be of one size"
-        )
-    x0, x1, x2 = (components[index] for index in range(COMPONENTS))
+    x0, x1, x2 = (
+        unsigned_words(f"component {index} of a sum", components[index])
+        for index in range(COMPONENTS)
+    )
+    _check_sizes("components of a sum", [x0, x1, x2])
     return (x0 + x1 + x2).view("<i8")
 
 
 def aggregate_hash(words: Words) -> bytes:
     """keccak256 of tag, number of words as 8 big-endian bytes, and the words."""
-    return keccak256(TAG_AGGREGATE, words.size.to_bytes(8, "big"), words.astype("<i8").tobytes())
+    data = bytes_of_words("aggregate", words) if words.size else b""
+    return keccak256(TAG_AGGREGATE, words.size.to_bytes(8, "big"), data)
+
+
+def _check_sizes(name: str, arrays: Sequence[UnsignedWords]) -> None:
+    sizes = {array.size for array in arrays}
+    if len(sizes) != 1:
+        counts = ", ".join(f"{size:,}" for size in sorted(sizes))
+        raise ShareError(f"{name} have {counts} words, they must be of one size")

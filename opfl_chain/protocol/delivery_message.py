@@ -1,91 +1,95 @@
 """The bytes in which a delivery travels from a client to one member."""
 
 import struct
+from itertools import accumulate, pairwise
 from typing import Final
 
 from opfl_chain.protocol.delivery import Delivery, Expected, InputDelivery
 from opfl_chain.protocol.errors import ShareError
+from opfl_chain.protocol.ring import RING_WORD_BYTES
 from opfl_chain.protocol.ring_shares import HASH_BYTES, SharePackage
+from opfl_chain.protocol.widths import bytes32
 
 MAGIC: Final = b"OPFD"
 VERSION: Final = 1
-MOST_PROOF_NODES: Final = 64
-"""A data set of more than 2^64 inputs has no round to use them in."""
+MOST_PROOF_NODES: Final = 32
+"""Round numbers have 32 bits, so a proof in a data set of one input for each has no more nodes."""
 
-_HEADER: Final = struct.Struct(">4sBBBQQQ")
-"""Magic, version, whether an input is there, nodes of its proof, bytes of the three packages."""
+_HEADER: Final = struct.Struct(">4sBQQQ")
+"""Magic, version, and how many bytes the gradient, the input and the advice have."""
 
 
 def encode_delivery(delivery: Delivery) -> bytes:
-    """Header; gradient package; commitment, proof and package of the input; advice package."""
-    given = delivery.training_input
-    proof = given.proof if given else ()
-    packages = [
+    """Header; package of the gradient; the input and the package of the advice, or nothing."""
+    parts = [
         delivery.gradient.encode(),
-        given.package.encode() if given else b"",
+        _encode_input(delivery.training_input) if delivery.training_input else b"",
         delivery.advice.encode() if delivery.advice else b"",
     ]
-    sizes = [len(package) for package in packages]
-    header = _HEADER.pack(MAGIC, VERSION, given is not None, len(proof), *sizes)
-    gradient, training_input, advice = packages
-    place = given.commitment + b"".join(proof) if given else b""
-    return b"".join([header, gradient, place, training_input, advice])
+    return b"".join([_HEADER.pack(MAGIC, VERSION, *map(len, parts)), *parts])
 
 
 def decode_delivery(data: bytes, expected: Expected) -> Delivery:
     """Read what a client sent to the member that ``expected`` describes."""
     if len(data) < _HEADER.size:
         raise ShareError(f"a delivery has {_HEADER.size} bytes at least, this one has {len(data)}")
-    magic, version, has_input, nodes, *sizes = _HEADER.unpack_from(data)
+    magic, version, *sizes = _HEADER.unpack_from(data)
     if (magic, version) != (MAGIC, VERSION):
         raise ShareError(
             f"a delivery starts with {MAGIC!r} and version {VERSION}, not {magic!r} and {version}"
         )
-    if has_input > 1 or nodes > MOST_PROOF_NODES or (nodes and not has_input):
-        raise ShareError(f"delivery says {has_input} inputs with a proof of {nodes} nodes")
-    if bool(sizes[1]) != bool(has_input):
-        raise ShareError(f"delivery says {has_input} inputs, of {sizes[1]:,} bytes")
-    place = HASH_BYTES * (1 + nodes) if has_input else 0
-    total = _HEADER.size + place + sum(sizes)
-    if len(data) != total:
-        raise ShareError(f"delivery has {len(data):,} bytes, its header says {total:,}")
-    at = _HEADER.size
-
-    def take(size: int) -> bytes:
-        nonlocal at
-        at += size
-        return data[at - size : at]
-
-    def package(size: int, words: int) -> SharePackage:
-        return SharePackage.decode(
-            take(size), expected.scheme, expected.rank, expected.package_words(words)
-        )
-
-    gradient = package(sizes[0], expected.gradient_words)
-    training_input = None
-    if has_input:
-        commitment = take(HASH_BYTES)
-        proof = tuple(take(HASH_BYTES) for _ in range(nodes))
-        training_input = InputDelivery(package(sizes[1], expected.input_words), commitment, proof)
-    advice = None
-    if sizes[2]:
-        advice = SharePackage.decode(
-            take(sizes[2]), expected.scheme, expected.rank, expected.advice_words
-        )
-    return Delivery(gradient, training_input, advice)
+    ends = list(accumulate(sizes, initial=_HEADER.size))
+    if len(data) != ends[-1]:
+        raise ShareError(f"delivery has {len(data):,} bytes, its header says {ends[-1]:,}")
+    gradient, training_input, advice = (data[start:end] for start, end in pairwise(ends))
+    return Delivery(
+        _decode_package(gradient, expected, expected.package_words(expected.gradient_words)),
+        _decode_input(training_input, expected) if training_input else None,
+        _decode_package(advice, expected, expected.advice_words) if advice else None,
+    )
 
 
 def largest_delivery(expected: Expected) -> int:
-    """Return how many bytes an honest delivery has at most, so that no more need be read."""
-    words = [
-        expected.package_words(expected.gradient_words),
-        expected.package_words(expected.input_words),
-        expected.advice_words,
-    ]
-    packages = sum(_package_bytes(count) for count in words)
-    return _HEADER.size + HASH_BYTES * (1 + MOST_PROOF_NODES) + packages
+    """Return how many bytes no delivery that decodes exceeds, so that no more need be read."""
+    gradient = _largest_package(expected.package_words(expected.gradient_words))
+    training_input = 1 + HASH_BYTES * (1 + MOST_PROOF_NODES)
+    training_input += _largest_package(expected.package_words(expected.input_words))
+    return _HEADER.size + gradient + training_input + _largest_package(expected.advice_words)
 
 
-def _package_bytes(words: int) -> int:
-    """Both components as words, which is more than any package of ours has."""
-    return 256 + 2 * 8 * words
+def _encode_input(given: InputDelivery) -> bytes:
+    """Number of nodes of the proof, commitment, proof, package."""
+    if len(given.proof) > MOST_PROOF_NODES:
+        raise ShareError(_proof_too_long(len(given.proof)))
+    commitment = bytes32("commitment to the input", given.commitment)
+    proof = [bytes32(f"proof[{i}]", node) for i, node in enumerate(given.proof)]
+    return b"".join([bytes([len(proof)]), commitment, *proof, given.package.encode()])
+
+
+def _decode_input(data: bytes, expected: Expected) -> InputDelivery:
+    nodes = data[0]
+    if nodes > MOST_PROOF_NODES:
+        raise ShareError(_proof_too_long(nodes))
+    package_at = 1 + HASH_BYTES * (1 + nodes)
+    if len(data) < package_at:
+        raise ShareError(
+            f"delivered input ends in its proof: {nodes} nodes and the commitment before them take"
+            f" {package_at:,} bytes, it has {len(data):,}"
+        )
+    commitment, *proof = (data[at : at + HASH_BYTES] for at in range(1, package_at, HASH_BYTES))
+    words = expected.package_words(expected.input_words)
+    package = _decode_package(data[package_at:], expected, words)
+    return InputDelivery(package, commitment, tuple(proof))
+
+
+def _decode_package(data: bytes, expected: Expected, words: int) -> SharePackage:
+    return SharePackage.decode(data, expected.scheme, expected.rank, words)
+
+
+def _largest_package(words: int) -> int:
+    """Both components as words; header, hashes, salts and seeds have less than 256 bytes."""
+    return 256 + 2 * RING_WORD_BYTES * words
+
+
+def _proof_too_long(nodes: int) -> str:
+    return f"proof of the delivered input has {nodes} nodes, there are {MOST_PROOF_NODES} at most"
