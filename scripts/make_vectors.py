@@ -310,6 +310,131 @@ def packages() -> Vector:
     }
 
 
+def shared_packages(label: str, scheme: str, xs: list[int]) -> list[bytes]:
+    """What each member is sent of one secret."""
+    seed0, seed1, *salts = words(f"{label} in {scheme}", 5)
+    components = [spec.ring_bytes(component) for component in spec.split(xs, seed0, seed1)]
+    hashes = [spec.share_hash(k, salts[k], components[k]) for k in range(3)]
+    parts = [
+        (spec.SEED, salts[0], seed0),
+        (spec.SEED, salts[1], seed1),
+        (spec.WORDS, salts[2], components[2]),
+    ]
+    return [
+        spec.encode_package(scheme, rank, len(xs), hashes, [parts[k] for k in spec.held_by(rank)])
+        for rank in range(3)
+    ]
+
+
+DELIVERED_WORDS = {"gradient": 3, "input": 2, "advice": 4}
+
+
+def delivery_cases(scheme: str, rank: int) -> list[Vector]:
+    """Not audited, audited in a plain replay, audited in a guided one."""
+    salt = 4 if scheme == "mpc" else 0
+    packages = {
+        name: shared_packages(
+            f"delivered {name}",
+            scheme,
+            made_up_words(name, count if name == "advice" else count + salt),
+        )[rank]
+        for name, count in DELIVERED_WORDS.items()
+    }
+    commitment, proof = word("delivered input"), words("delivered proof", 3)
+    training_input = spec.encode_delivered_input(commitment, proof, packages["input"])
+    counts = DELIVERED_WORDS["gradient"], DELIVERED_WORDS["input"]
+    cases = []
+    for audited, guided in [(False, False), (True, False), (True, True)]:
+        advice = packages["advice"] if guided else b""
+        advice_words = DELIVERED_WORDS["advice"] if guided else 0
+        given = training_input if audited else b""
+        data = spec.encode_delivery(packages["gradient"], given, advice)
+        spec.decode_delivery(data, scheme, rank, *counts, advice_words)
+        cases.append(
+            {
+                "advice": advice,
+                "adviceWords": advice_words,
+                "audited": audited,
+                "commitment": commitment if audited else b"",
+                "data": data,
+                "gradient": packages["gradient"],
+                "input": packages["input"] if audited else b"",
+                "proof": proof if audited else [],
+                "rank": rank,
+                "scheme": scheme,
+            }
+        )
+    return cases
+
+
+def delivery() -> Vector:
+    """Deliveries to each member in both schemes; malformed ones are for member 1 in `shares`."""
+    cases = [case for s in spec.SCHEMES for rank in range(3) for case in delivery_cases(s, rank)]
+    bare, _, full = delivery_cases("shares", 1)
+    counts = tuple(DELIVERED_WORDS.values())
+    good, gradient, advice = full["data"], full["gradient"], full["advice"]
+    encoded, at = spec.encode_delivered_input, 29 + len(gradient)
+    training_input = good[at : len(good) - len(advice)]
+    longest = words("longest proof", spec.MOST_PROOF_NODES)
+
+    def with_input(data: bytes) -> bytes:
+        return bytes(spec.encode_delivery(gradient, data))
+
+    def with_sizes(*sizes: int) -> bytes:
+        return good[:5] + b"".join(spec.uint(size, 64) for size in sizes) + good[29:]
+
+    sizes = len(gradient), len(training_input), len(advice)
+    malformed = {
+        "empty": b"",
+        "magic": b"opfd" + good[4:],
+        "version": good[:4] + b"\x02" + good[5:],
+        "a package alone": gradient,
+        "ends in the header": good[:28],
+        "header alone": good[:29],
+        "one byte short": good[:-1],
+        "one byte long": good + b"\x00",
+        "twice": good + good,
+        "no gradient": spec.encode_delivery(b"", training_input, advice),
+        "nothing at all": spec.encode_delivery(b""),
+        "sizes beyond all memory": with_sizes(2**64 - 1, 2**64 - 1, 2**64 - 1),
+        "sizes that wrap around": with_sizes(sizes[0] + 2**63, sizes[1] + 2**63, sizes[2]),
+        "gradient that ends early": with_sizes(sizes[0] - 1, sizes[1] + 1, sizes[2]),
+        "gradient that ends late": with_sizes(sizes[0] + 1, sizes[1] - 1, sizes[2]),
+        "input that ends late": with_sizes(sizes[0], sizes[1] + 1, sizes[2] - 1),
+        "input and advice in one": with_sizes(sizes[0], sizes[1] + sizes[2], 0),
+        "input in place of the gradient": spec.encode_delivery(full["input"]),
+        "advice in place of the input": spec.encode_delivery(gradient, advice),
+        "input in place of the advice": spec.encode_delivery(gradient, b"", full["input"]),
+        "one node too many": with_input(encoded(word("input"), longest, full["input"])).replace(
+            b"\x20" + word("input"), b"\x21" + word("input") + word("one more"), 1
+        ),
+        "number of nodes alone": with_input(b"\x00"),
+        "ends in the commitment": with_input(training_input[:32]),
+        "ends in the proof": with_input(training_input[: 33 + 95]),
+        "input without a package": with_input(training_input[: 33 + 96]),
+        "a node less than it says": with_input(b"\x04" + training_input[1:]),
+        "a node more than it says": with_input(b"\x02" + training_input[1:]),
+        "for another member": delivery_cases("shares", 2)[2]["data"],
+        "of the other scheme": delivery_cases("mpc", 1)[2]["data"],
+    }
+    for why, data in malformed.items():
+        assert is_refused(spec.decode_delivery, data, "shares", 1, *counts), why
+    deep = with_input(encoded(word("input"), longest, full["input"]))
+    spec.decode_delivery(deep, "shares", 1, *counts)
+    spec.decode_delivery(bare["data"], "shares", 1, *counts)
+    assert is_refused(spec.decode_delivery, good, "shares", 1, *counts[:2], 0)
+    assert is_refused(encoded, word("input"), [*longest, word("one more")], full["input"])
+    return {
+        "cases": cases,
+        "gradientWords": counts[0],
+        "inputWords": counts[1],
+        "longestProof": deep,
+        "malformed": list(malformed.values()),
+        "malformedAdviceWords": counts[2],
+        "malformedWhy": list(malformed),
+    }
+
+
 def flipped(data: bytes, at: int) -> bytes:
     return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
 
@@ -833,6 +958,115 @@ def verdict() -> Vector:
     }
 
 
+def sum_case(label: str, gradients: list[list[int]]) -> Vector:
+    """Each member's components of every gradient, of the sum, and what opens."""
+    shared = [spec.split(xs, *words(f"{label} seeds {i}", 2)) for i, xs in enumerate(gradients)]
+    sums: list[list[int]] = [[], [], []]
+    for rank in range(3):
+        own, following = spec.held_by(rank)
+        held = [(components[own], components[following]) for components in shared]
+        for k, component in zip((own, following), spec.sum_components(held), strict=True):
+            assert sums[k] in ([], component)  # both holders say the same
+            sums[k] = component
+    opened = spec.open_sum(sums)
+    assert opened == [spec.signed(sum(xs)) for xs in zip(*gradients, strict=True)]
+    return {
+        "components": [[spec.ring_bytes(x) for x in components] for components in shared],
+        "contributions": len(gradients),
+        "hash": spec.aggregate_hash(opened),
+        "sums": [spec.ring_bytes(component) for component in sums],
+        "words": spec.ring_bytes(opened),
+    }
+
+
+def aggregate() -> Vector:
+    largest = spec.WORD_LIMIT - 1
+    cases = [
+        sum_case("two", [made_up_words(f"of two {i}", 5) for i in range(2)]),
+        sum_case("seven", [made_up_words(f"of seven {i}", 3) for i in range(7)]),
+        sum_case("one word", [[1], [-1]]),
+        sum_case("largest", [[largest, -largest]] * 2),
+        sum_case("wraps around", [[largest, -largest]] * 3),
+    ]
+    one = ([1], [2])
+    for accepted in ([], [one], [one, ([1], [2, 3])], [one, ([1, 2], [2, 3])]):
+        assert is_refused(spec.sum_components, accepted), accepted
+    for components in ([], [[1]] * 2, [[1]] * 4, [[1], [1], [1, 2]]):
+        assert is_refused(spec.open_sum, components), components
+    return {
+        "cases": cases,
+        "fewestContributions": spec.FEWEST_CONTRIBUTIONS,
+        "hashOfNothing": spec.aggregate_hash([]),
+    }
+
+
+def sgd_run(rules: Vector, weights: list[float], gradients: list[list[float]]) -> list[float]:
+    velocity = [0.0] * len(weights)
+    for gradient in gradients:
+        rows = zip(weights, velocity, gradient, strict=True)
+        steps = [spec.sgd_step(rules, *row) for row in rows]
+        weights, velocity = map(list, zip(*steps, strict=True))
+    return weights
+
+
+def adamw_run(rules: Vector, weights: list[float], gradients: list[list[float]]) -> list[float]:
+    m, v = [0.0] * len(weights), [0.0] * len(weights)
+    for t, gradient in enumerate(gradients, 1):
+        rows = zip(weights, m, v, gradient, strict=True)
+        steps = [spec.adamw_step(rules, t, *row) for row in rows]
+        weights, m, v = map(list, zip(*steps, strict=True))
+    return weights
+
+
+def model() -> Vector:
+    """From a sum to the mean, and from means to weights. Floats are their shortest digits."""
+    f, scale = 22, 64
+    totals = [0, 1, -1, 3, 2**24 + 1, 2**53 + 1, -(2**62), 2**63 - 1, *made_up_words("total", 4)]
+    contributions = [2, 3, 7, 100]
+    assert is_refused(spec.mean_gradient, totals, 1, f, scale)
+    weights = [single(f"weight {i}") for i in range(6)]
+    gradients = [[single(f"gradient {t} {i}") / 8 for i in range(6)] for t in range(5)]
+    plain: Vector = {"learning_rate": 0.01, "momentum": 0.0, "name": "sgd", "weight_decay": 0.0}
+    adamw: Vector = {
+        "beta1": 0.9,
+        "beta2": 0.999,
+        "epsilon": 1e-8,
+        "learning_rate": 0.001,
+        "name": "adamw",
+        "weight_decay": 0.01,
+    }
+    optimizers = [
+        plain,
+        plain | {"momentum": 0.9},
+        plain | {"momentum": 0.9, "weight_decay": 5e-4},
+        adamw,
+        adamw | {"weight_decay": 0.0},
+    ]
+    hashed = [[0.0], [-0.0], [1.0, -2.5], weights, [3.4028234663852886e38, 1.401298464324817e-45]]
+    assert is_refused(spec.weights_hash, [0.1])
+    assert is_refused(spec.weights_hash, [float("inf")])
+    runs = [
+        (sgd_run if rules["name"] == "sgd" else adamw_run)(rules, weights, gradients)
+        for rules in optimizers
+    ]
+    return {
+        "contributions": contributions,
+        "fractionBits": f,
+        "gradients": [[repr(x) for x in gradient] for gradient in gradients],
+        "hashed": [[repr(x) for x in case] for case in hashed],
+        "hashes": [spec.weights_hash(case) for case in hashed],
+        "means": [
+            [repr(x) for x in spec.mean_gradient(totals, n, f, scale)] for n in contributions
+        ],
+        "nextHashes": [spec.weights_hash(run) for run in runs],
+        "nextWeights": [[repr(x) for x in run] for run in runs],
+        "optimizers": optimizers,
+        "scale": scale,
+        "total": spec.ring_bytes(totals),
+        "weights": [repr(x) for x in weights],
+    }
+
+
 def statements() -> Vector:
     """One file for all types: entry i of every array belongs to statement i of each type."""
     separator = spec.domain_separator(CHAIN_ID, JOBS)
@@ -841,6 +1075,7 @@ def statements() -> Vector:
     clients, commitments = addresses("client", n), words("gradient", n)
     audited = [True, False, True]
     verdicts, aggregates, models = words("verdict", n), words("aggregate", n), words("model", n)
+    members, deliveries = addresses("member", n), [b"", b"delivery", word("delivery")]
     return {
         "acquittalDigests": [
             spec.acquittal_digest(separator, *ids[i], clients[i]) for i in range(n)
@@ -850,6 +1085,11 @@ def statements() -> Vector:
         "chainId": CHAIN_ID,
         "clients": clients,
         "commitments": commitments,
+        "deliveries": deliveries,
+        "deliveryEnvelopeDigests": [
+            spec.delivery_envelope_digest(separator, *ids[i], clients[i], members[i], deliveries[i])
+            for i in range(n)
+        ],
         "deliveryReceiptDigests": [
             spec.delivery_receipt_digest(separator, *ids[i], clients[i], audited[i])
             for i in range(n)
@@ -860,6 +1100,7 @@ def statements() -> Vector:
             for i in range(n)
         ],
         "jobs": [str(job) for job, _ in ids],
+        "members": members,
         "modelHashes": models,
         "roundResultDigests": [
             spec.round_result_digest(separator, *ids[i], verdicts[i], aggregates[i], models[i])
@@ -900,15 +1141,18 @@ def slashing() -> Vector:
 
 MAKERS: dict[str, Callable[[], Vector]] = {
     "accumulator": accumulator,
+    "aggregate": aggregate,
     "batch": batch,
     "beacon": beacon,
     "boundary": boundary,
     "dataset": dataset,
+    "delivery": delivery,
     "fixed_point": fixed_point,
     "gradient_tree": gradient_tree,
     "guided": guided,
     "inputs": inputs,
     "merkle": merkle,
+    "model": model,
     "packages": packages,
     "policy": policy,
     "profile": profile,
