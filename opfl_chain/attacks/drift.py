@@ -8,8 +8,8 @@ import numpy as np
 
 from opfl_chain.attacks.attack import AttackedStep, ExecutionCheat, Vector
 from opfl_chain.attacks.errors import BoundaryNeeded
-from opfl_chain.attacks.room import headroom_of, room
 from opfl_chain.attacks.state import AttackState
+from opfl_chain.verifiers.room import headroom_of, room
 
 
 @dataclass(frozen=True)

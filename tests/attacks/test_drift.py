@@ -7,7 +7,6 @@ import pytest
 from attack_support import POLICY, attacked
 
 from opfl_chain.attacks.drift import Drift
-from opfl_chain.attacks.room import headroom_of, room
 from opfl_chain.attacks.state import AttackState
 from opfl_chain.models.lenet import LENET_61706
 from opfl_chain.mpc.default_policy import default_policy
@@ -15,6 +14,7 @@ from opfl_chain.protocol.boundary import PaperBoundary
 from opfl_chain.protocol.guided import GUIDED_GRID, GuidedBoundary, check_guided_replay
 from opfl_chain.protocol.policy import PAPER_GRID
 from opfl_chain.protocol.profile import check_replay
+from opfl_chain.verifiers.room import headroom_of, room
 
 PLAIN = default_policy(LENET_61706, guided=False)
 SIZE = LENET_61706.layout.size
