@@ -8,6 +8,8 @@ import numpy as np
 from fuzz_target import Target, joined, parts_of
 
 from opfl_chain.protocol.boundary import PaperBoundary
+from opfl_chain.protocol.delivery import Delivery, Expected, InputDelivery
+from opfl_chain.protocol.delivery_message import decode_delivery, encode_delivery, largest_delivery
 from opfl_chain.protocol.errors import DocumentError, ProtocolError, ShareError
 from opfl_chain.protocol.gradient import Scheme
 from opfl_chain.protocol.policy import Policy
@@ -27,6 +29,35 @@ def decode_package(data: bytes) -> SharePackage:
     decoded = SharePackage.decode(data, scheme, int.from_bytes(data[6:7], "big"), 5)
     with suppress(ShareError):
         verify_components(decoded)
+    return decoded
+
+
+def delivery(scheme: Scheme, rank: int, audited: bool = True, nodes: int = 2) -> bytes:
+    expected = expected_by(scheme, rank)
+    counts = expected.gradient_words, expected.input_words
+    packages = [
+        SharedVector.split(np.arange(count), b"\1" * 32, b"\2" * 32).packages(
+            scheme, [bytes([salt]) * 32 for salt in range(3)]
+        )[rank]
+        for count in (*map(expected.package_words, counts), expected.advice_words)
+    ]
+    gradient, training_input, advice = packages
+    if not audited:
+        return encode_delivery(Delivery(gradient))
+    given = InputDelivery(training_input, b"\3" * 32, (b"\4" * 32,) * nodes)
+    return encode_delivery(Delivery(gradient, given, advice))
+
+
+def expected_by(scheme: Scheme, rank: int) -> Expected:
+    return Expected(scheme, rank, gradient_words=3, input_words=2, advice_words=1)
+
+
+def decode_any_delivery(data: bytes) -> Delivery:
+    """By the member that its first package is for, in the scheme of that."""
+    scheme = Scheme.MPC if data[34:35] == b"\2" else Scheme.SHARES
+    expected = expected_by(scheme, int.from_bytes(data[35:36], "big"))
+    decoded = decode_delivery(data, expected)
+    assert len(data) <= largest_delivery(expected)
     return decoded
 
 
@@ -71,6 +102,18 @@ PROTOCOL_TARGETS = {
         SharePackage.encode,
         (ShareError,),
         tuple(share_package(scheme, rank) for scheme in Scheme for rank in range(3)),
+        canonical=True,
+    ),
+    "delivery": Target(
+        decode_any_delivery,
+        encode_delivery,
+        (ShareError,),
+        (
+            *(delivery(scheme, rank) for scheme in Scheme for rank in range(3)),
+            delivery(Scheme.SHARES, 0, audited=False),
+            delivery(Scheme.SHARES, 1, nodes=0),
+            delivery(Scheme.MPC, 2, nodes=32),
+        ),
         canonical=True,
     ),
     "policy": Target(

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from opfl_chain.protocol.errors import WidthError
 from opfl_chain.protocol.hashing import keccak256
 from opfl_chain.protocol.statements import (
     Acquittal,
+    DeliveryEnvelope,
     DeliveryReceipt,
     GradientCommitment,
     RoundResult,
@@ -42,6 +44,18 @@ def test_gradient_commitment_agrees_with_eth_account(domain, statement):
         domain,
         "GradientCommitment(uint64 job,uint32 round,address client,bytes32 commitment)",
         vars(statement),
+    )
+
+
+@given(domains, st.builds(DeliveryEnvelope, jobs, rounds, addresses, addresses, words))
+def test_delivery_envelope_agrees_with_eth_account(domain, statement):
+    message = vars(statement) | {"contentHash": statement.content_hash}
+    del message["content_hash"]
+    assert statement.digest(domain) == eth_account_digest(
+        domain,
+        "DeliveryEnvelope(uint64 job,uint32 round,address client,address member,"
+        "bytes32 contentHash)",
+        message,
     )
 
 
@@ -86,6 +100,25 @@ def test_digest_depends_on_chain_and_contract():
         SigningDomain(1, "0x" + "33" * 20),
     ]
     assert len({statement.digest(domain) for domain in domains}) == 3
+
+
+def test_envelope_is_for_one_member_round_and_content():
+    domain = SigningDomain(1, "0x" + "22" * 20)
+    client, member, other = ("0x" + digits * 20 for digits in ("11", "44", "55"))
+    envelope = DeliveryEnvelope(1, 0, client, member, bytes(32))
+    others = [
+        replace(envelope, job=2),
+        replace(envelope, round=1),
+        replace(envelope, client=other),
+        replace(envelope, member=other),
+        replace(envelope, client=member, member=client),
+        replace(envelope, content_hash=b"\1" * 32),
+    ]
+    assert len({each.digest(domain) for each in [envelope, *others]}) == 7
+    with pytest.raises(WidthError, match="content hash has 33 bytes"):
+        replace(envelope, content_hash=bytes(33)).digest(domain)
+    with pytest.raises(WidthError, match="member"):
+        replace(envelope, member="0x44").digest(domain)
 
 
 def test_short_commitment_is_refused():

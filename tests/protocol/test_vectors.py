@@ -33,42 +33,25 @@ from opfl_chain.protocol.boundary import (
 )
 from opfl_chain.protocol.dataset import dataset_leaf, dataset_tree
 from opfl_chain.protocol.errors import (
-    CommitmentMismatch,
-    ComponentMismatch,
     DocumentError,
     EncodingError,
-    ShareError,
     VerdictError,
 )
 from opfl_chain.protocol.fixed_point import FixedPoint
-from opfl_chain.protocol.gradient import (
-    Scheme,
-    Subject,
-    commit_to_components,
-    share_hash,
-    shares_commitment,
-)
-from opfl_chain.protocol.gradient_tree import salted_words, tree_commitment, tree_top
 from opfl_chain.protocol.guided import check_guided_replay, excess_of
+from opfl_chain.protocol.hashing import keccak256
 from opfl_chain.protocol.inputs import InputFormat
 from opfl_chain.protocol.merkle import MerkleTree, verify_proof
 from opfl_chain.protocol.policy import Policy
 from opfl_chain.protocol.profile import check_replay, quantiles
 from opfl_chain.protocol.quantiles import need
 from opfl_chain.protocol.ring import words_of_bytes
-from opfl_chain.protocol.ring_shares import (
-    SharedVector,
-    SharePackage,
-    expand,
-    held_indices,
-    verify_components,
-    verify_package,
-)
 from opfl_chain.protocol.rules import boundary_from_json
 from opfl_chain.protocol.sampling import audit_rate_of, audit_ticket, is_audited
 from opfl_chain.protocol.slashing import split_slash
 from opfl_chain.protocol.statements import (
     Acquittal,
+    DeliveryEnvelope,
     DeliveryReceipt,
     GradientCommitment,
     RoundResult,
@@ -110,20 +93,6 @@ def test_dataset():
     assert dataset_leaf(int(vector["farRound"]), vector["commitments"][0]) == vector["farLeaf"]
 
 
-def test_shares():
-    vector = vectors.load("shares")
-    components = columns(vector, "components0", "components1", "components2")
-    salts = columns(vector, "salts0", "salts1", "salts2")
-    hashes = columns(vector, "hashes0", "hashes1", "hashes2")
-    for i, row in enumerate(hashes):
-        for k in range(3):
-            assert share_hash(k, salts[i][k], components[i][k]) == row[k]
-        for subject in Subject:
-            commitment = vector[f"{subject.name.lower()}Commitments"][i]
-            assert shares_commitment(subject, row) == commitment
-            assert commit_to_components(subject, components[i], salts[i]) == commitment
-
-
 def test_fixed_point():
     vector = vectors.load("fixed_point")
     for real, f, scale, word in columns(vector, "reals", "fractionBits", "scales", "words"):
@@ -149,71 +118,6 @@ def test_inputs():
         layout = InputFormat(features.shape, (batch,), classes, case["fractionBits"])
         assert layout.encode(features, np.array(case["labels"])).tobytes() == case["encoded"]
         assert 8 * layout.words == len(case["encoded"])
-
-
-def test_ring_shares():
-    vector = vectors.load("ring_shares")
-    for seed, count, expanded in columns(vector, "seeds", "counts", "expanded"):
-        assert expand(seed, count).tobytes() == expanded
-    words = words_of_bytes("words", vector["words"])
-    shared = SharedVector.split(words, vector["seed0"], vector["seed1"])
-    assert [component.tobytes() for component in shared.components] == vector["components"]
-    assert np.array_equal(shared.reconstruct(), words)
-    assert [list(held_indices(rank)) for rank in range(3)] == vector["heldBy"]
-
-
-def test_packages():
-    vector = vectors.load("packages")
-    words = words_of_bytes("words", vector["words"])
-    shared = SharedVector.split(words, vector["seed0"], vector["seed1"])
-    assert list(shared.leaf_hashes(vector["salts"])) == vector["hashes"]
-    for scheme in Scheme:
-        packages = shared.packages(scheme, vector["salts"])
-        assert [package.encode() for package in packages] == vector[scheme.value]
-        for rank, package in enumerate(packages):
-            data = vector[scheme.value][rank]
-            assert SharePackage.decode(data, scheme, rank, vector["count"]) == package
-            verify_components(package)
-            if scheme is Scheme.SHARES:
-                verify_package(package, Subject.GRADIENT, vector["commitment"])
-
-
-def test_malformed_packages_are_refused():
-    vector = vectors.load("packages")
-    for data, why in columns(vector, "malformed", "malformedWhy"):
-        with pytest.raises(ShareError):
-            SharePackage.decode(data, Scheme.SHARES, 1, vector["count"])
-            pytest.fail(f"accepted: {why}")
-
-
-def test_packages_that_do_not_open_the_commitment_are_refused():
-    vector = vectors.load("packages")
-    for data, is_commitment, why in columns(vector, "wrong", "wrongIsCommitment", "wrongWhy"):
-        package = SharePackage.decode(data, Scheme.SHARES, 1, vector["count"])
-        with pytest.raises(CommitmentMismatch if is_commitment else ComponentMismatch):
-            verify_package(package, Subject.GRADIENT, vector["commitment"])
-            pytest.fail(f"accepted: {why}")
-
-
-def test_gradient_tree():
-    vector = vectors.load("gradient_tree")
-    assert vector["counts"] == [1, 16, 17, 64, 65, 1000]
-    for count, data, salt, salted, top, gradient, input_ in columns(
-        vector,
-        "counts",
-        "words",
-        "salts",
-        "salted",
-        "tops",
-        "gradientCommitments",
-        "inputCommitments",
-    ):
-        words = words_of_bytes("words", data)
-        assert words.size == count
-        assert tree_top(words) == top
-        assert tree_commitment(Subject.GRADIENT, salt, words) == gradient
-        assert tree_commitment(Subject.INPUT, salt, words) == input_
-        assert salted_words(words, salt).tobytes() == salted
 
 
 def test_policy():
@@ -366,6 +270,8 @@ def test_statements():
     clients = vector["clients"]
     for i, (job, round_) in enumerate(ids):
         commitment = GradientCommitment(job, round_, clients[i], vector["commitments"][i])
+        delivery = keccak256(vector["deliveries"][i])
+        envelope = DeliveryEnvelope(job, round_, clients[i], vector["members"][i], delivery)
         receipt = DeliveryReceipt(job, round_, clients[i], vector["audited"][i])
         result = RoundResult(
             job,
@@ -376,6 +282,7 @@ def test_statements():
         )
         acquittal = Acquittal(job, round_, clients[i])
         assert commitment.digest(domain) == vector["gradientCommitmentDigests"][i]
+        assert envelope.digest(domain) == vector["deliveryEnvelopeDigests"][i]
         assert receipt.digest(domain) == vector["deliveryReceiptDigests"][i]
         assert acquittal.digest(domain) == vector["acquittalDigests"][i]
         assert result.digest(domain) == vector["roundResultDigests"][i]

@@ -1,0 +1,78 @@
+"""From accepted contributions to the next model, against the vectors of docs/SPEC.md."""
+
+import numpy as np
+import protocol_vectors as vectors
+from protocol_vectors import columns
+
+from opfl_chain.protocol.aggregate import (
+    FEWEST_CONTRIBUTIONS,
+    NOTHING,
+    aggregate_hash,
+    open_sum,
+    sum_components,
+)
+from opfl_chain.protocol.fixed_point import FixedPoint
+from opfl_chain.protocol.policy import AdamW, Sgd
+from opfl_chain.protocol.ring import unsigned_words, words_of_bytes
+from opfl_chain.protocol.ring_shares import held_indices
+from opfl_chain.training.aggregate import mean_gradient, weights_hash
+from opfl_chain.training.optimizers import optimizer_of
+
+
+def test_sums():
+    vector = vectors.load("aggregate")
+    for case in vector["cases"]:
+        shared = [
+            [unsigned_words("component", words_of_bytes("component", data)) for data in components]
+            for components in case["components"]
+        ]
+        assert len(shared) == case["contributions"]
+        sums = {}
+        for rank in range(3):
+            own, following = held_indices(rank)
+            held = [(components[own], components[following]) for components in shared]
+            for index, component in zip((own, following), sum_components(held), strict=True):
+                assert component.tobytes() == case["sums"][index]
+                sums[index] = component
+        total = open_sum(sums)
+        assert total.tobytes() == case["words"]
+        assert aggregate_hash(total) == case["hash"]
+
+
+def test_nothing_to_open():
+    vector = vectors.load("aggregate")
+    assert vector["fewestContributions"] == FEWEST_CONTRIBUTIONS
+    assert vector["hashOfNothing"] == aggregate_hash(NOTHING)
+
+
+def singles(digits: list[str]) -> np.ndarray:
+    """The floats as float32, which they are."""
+    exact = np.array([float(each) for each in digits])
+    assert np.array_equal(exact.astype(np.float32), exact)
+    return exact.astype(np.float32)
+
+
+def test_means():
+    vector = vectors.load("model")
+    fixed_point = FixedPoint(vector["fractionBits"], vector["scale"])
+    total = words_of_bytes("total", vector["total"])
+    for contributions, mean in columns(vector, "contributions", "means"):
+        found = mean_gradient(total, contributions, fixed_point)
+        assert found.tobytes() == singles(mean).tobytes()
+
+
+def test_weights_hashes():
+    for weights, digest in columns(vectors.load("model"), "hashed", "hashes"):
+        assert weights_hash(singles(weights)) == digest
+
+
+def test_updates():
+    vector = vectors.load("model")
+    for rules, expected, digest in columns(vector, "optimizers", "nextWeights", "nextHashes"):
+        optimizer = optimizer_of(Sgd(**rules) if rules["name"] == "sgd" else AdamW(**rules))
+        weights = singles(vector["weights"])
+        state = optimizer.start(weights)
+        for gradient in vector["gradients"]:
+            state, weights = optimizer.update(state, weights, singles(gradient))
+        assert weights.tobytes() == singles(expected).tobytes()
+        assert weights_hash(weights) == digest

@@ -1,0 +1,144 @@
+"""Shares, packages and deliveries against the vectors of docs/SPEC.md."""
+
+import numpy as np
+import protocol_vectors as vectors
+import pytest
+from protocol_vectors import columns
+
+from opfl_chain.protocol.delivery import Expected
+from opfl_chain.protocol.delivery_message import decode_delivery, encode_delivery, largest_delivery
+from opfl_chain.protocol.errors import CommitmentMismatch, ComponentMismatch, ShareError
+from opfl_chain.protocol.gradient import (
+    Scheme,
+    Subject,
+    commit_to_components,
+    share_hash,
+    shares_commitment,
+)
+from opfl_chain.protocol.gradient_tree import salted_words, tree_commitment, tree_top
+from opfl_chain.protocol.ring import words_of_bytes
+from opfl_chain.protocol.ring_shares import (
+    SharedVector,
+    SharePackage,
+    expand,
+    held_indices,
+    verify_components,
+    verify_package,
+)
+
+
+def test_shares():
+    vector = vectors.load("shares")
+    components = columns(vector, "components0", "components1", "components2")
+    salts = columns(vector, "salts0", "salts1", "salts2")
+    hashes = columns(vector, "hashes0", "hashes1", "hashes2")
+    for i, row in enumerate(hashes):
+        for k in range(3):
+            assert share_hash(k, salts[i][k], components[i][k]) == row[k]
+        for subject in Subject:
+            commitment = vector[f"{subject.name.lower()}Commitments"][i]
+            assert shares_commitment(subject, row) == commitment
+            assert commit_to_components(subject, components[i], salts[i]) == commitment
+
+
+def test_ring_shares():
+    vector = vectors.load("ring_shares")
+    for seed, count, expanded in columns(vector, "seeds", "counts", "expanded"):
+        assert expand(seed, count).tobytes() == expanded
+    words = words_of_bytes("words", vector["words"])
+    shared = SharedVector.split(words, vector["seed0"], vector["seed1"])
+    assert [component.tobytes() for component in shared.components] == vector["components"]
+    assert np.array_equal(shared.reconstruct(), words)
+    assert [list(held_indices(rank)) for rank in range(3)] == vector["heldBy"]
+
+
+def test_packages():
+    vector = vectors.load("packages")
+    words = words_of_bytes("words", vector["words"])
+    shared = SharedVector.split(words, vector["seed0"], vector["seed1"])
+    assert list(shared.leaf_hashes(vector["salts"])) == vector["hashes"]
+    for scheme in Scheme:
+        packages = shared.packages(scheme, vector["salts"])
+        assert [package.encode() for package in packages] == vector[scheme.value]
+        for rank, package in enumerate(packages):
+            data = vector[scheme.value][rank]
+            assert SharePackage.decode(data, scheme, rank, vector["count"]) == package
+            verify_components(package)
+            if scheme is Scheme.SHARES:
+                verify_package(package, Subject.GRADIENT, vector["commitment"])
+
+
+def test_malformed_packages_are_refused():
+    vector = vectors.load("packages")
+    for data, why in columns(vector, "malformed", "malformedWhy"):
+        with pytest.raises(ShareError):
+            SharePackage.decode(data, Scheme.SHARES, 1, vector["count"])
+            pytest.fail(f"accepted: {why}")
+
+
+def test_packages_that_do_not_open_the_commitment_are_refused():
+    vector = vectors.load("packages")
+    for data, is_commitment, why in columns(vector, "wrong", "wrongIsCommitment", "wrongWhy"):
+        package = SharePackage.decode(data, Scheme.SHARES, 1, vector["count"])
+        with pytest.raises(CommitmentMismatch if is_commitment else ComponentMismatch):
+            verify_package(package, Subject.GRADIENT, vector["commitment"])
+            pytest.fail(f"accepted: {why}")
+
+
+def test_gradient_tree():
+    vector = vectors.load("gradient_tree")
+    assert vector["counts"] == [1, 16, 17, 64, 65, 1000]
+    for count, data, salt, salted, top, gradient, input_ in columns(
+        vector,
+        "counts",
+        "words",
+        "salts",
+        "salted",
+        "tops",
+        "gradientCommitments",
+        "inputCommitments",
+    ):
+        words = words_of_bytes("words", data)
+        assert words.size == count
+        assert tree_top(words) == top
+        assert tree_commitment(Subject.GRADIENT, salt, words) == gradient
+        assert tree_commitment(Subject.INPUT, salt, words) == input_
+        assert salted_words(words, salt).tobytes() == salted
+
+
+def test_deliveries():
+    vector = vectors.load("delivery")
+    for case in vector["cases"]:
+        scheme, rank = Scheme(case["scheme"]), case["rank"]
+        counts = vector["gradientWords"], vector["inputWords"], case["adviceWords"]
+        expected = Expected(scheme, rank, *counts)
+        delivery = decode_delivery(case["data"], expected)
+        assert delivery.gradient.encode() == case["gradient"]
+        assert (delivery.training_input is not None) is case["audited"]
+        if given := delivery.training_input:
+            assert given.package.encode() == case["input"]
+            assert given.commitment == case["commitment"]
+            assert list(given.proof) == case["proof"]
+        assert (delivery.advice.encode() if delivery.advice else b"") == case["advice"]
+        assert encode_delivery(delivery) == case["data"]
+        assert len(case["data"]) <= largest_delivery(expected)
+
+
+def member_1(vector: dict) -> Expected:
+    counts = vector["gradientWords"], vector["inputWords"], vector["malformedAdviceWords"]
+    return Expected(Scheme.SHARES, 1, *counts)
+
+
+def test_delivery_with_the_longest_proof():
+    vector = vectors.load("delivery")
+    delivery = decode_delivery(vector["longestProof"], member_1(vector))
+    assert len(delivery.training_input.proof) == 32
+    assert encode_delivery(delivery) == vector["longestProof"]
+
+
+def test_malformed_deliveries_are_refused():
+    vector = vectors.load("delivery")
+    for data, why in columns(vector, "malformed", "malformedWhy"):
+        with pytest.raises(ShareError):
+            decode_delivery(data, member_1(vector))
+            pytest.fail(f"accepted: {why}")
