@@ -1,0 +1,13 @@
+"""The audit trail of a job: read from the chain, recomputed, and written down for people.
+
+The chain is read once into a `Trail`. All else, the checks and the export, is a function of it.
+"""
+
+from opfl_chain.trail.export import write_export
+from opfl_chain.trail.export_check import check_export
+from opfl_chain.trail.reading import read_trail
+from opfl_chain.trail.record import Trail
+from opfl_chain.trail.report import Report
+from opfl_chain.trail.verification import check_trail
+
+__all__ = ["Report", "Trail", "check_export", "check_trail", "read_trail", "write_export"]

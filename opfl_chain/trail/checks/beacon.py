@@ -1,0 +1,74 @@
+"""Beacons are the members' signatures of the accumulator, and seeds come of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from opfl_chain.chain.bindings.events import BeaconPublished, GroupFormed, PartialPublished
+from opfl_chain.chain.bls import PublicKey, Signature, aggregate_signatures, verify
+from opfl_chain.chain.errors import InvalidPoint
+from opfl_chain.protocol.beacon import SIGNATURE_BYTES, beacon_message, seed_of_signature
+from opfl_chain.trail.checks.accumulator import accumulator_of
+from opfl_chain.trail.history import History
+from opfl_chain.trail.report import Finding, at, now
+from opfl_chain.trail.round_history import RoundHistory
+
+_NO_SEED = bytes(32)
+
+
+def check(history: History) -> Iterator[Finding]:
+    formed = next(history.trail.of(GroupFormed), None)
+    group_key = formed.event.group_key if formed is not None else b""
+    for number, round_ in history.rounds.items():
+        accumulator = accumulator_of(history, round_)
+        if accumulator is None:
+            continue
+        trail = history.trail
+        message = beacon_message(
+            trail.chain_id, trail.contracts["Beacon"], trail.job, number, accumulator
+        )
+        yield from _partials(history, round_, message)
+        for published in round_.of(BeaconPublished):
+            signature = published.event.signature
+            problem = _problem(group_key, message, signature)
+            yield at(
+                published,
+                "signature of the accumulator by the group key",
+                "valid",
+                problem or "valid",
+            )
+            well_sized = len(signature) == SIGNATURE_BYTES
+            seed = seed_of_signature(signature) if well_sized else f"{SIGNATURE_BYTES} bytes"
+            yield at(published, "seed of the signature", seed, published.event.seed)
+        seed_now = round_.beacon.event.seed if round_.beacon is not None else _NO_SEED
+        yield now("seed of the round", seed_now, trail.standing.seeds.get(number), round_=number)
+
+
+def _partials(history: History, round_: RoundHistory, message: bytes) -> Iterator[Finding]:
+    seen: set[str] = set()
+    signatures = []
+    for entry in round_.of(PartialPublished):
+        member = entry.event.member
+        yield at(entry, "a member publishes its part once", False, member in seen)
+        seen.add(member)
+        key = history.keys.get(member)
+        known = key is not None and member in history.terms.members
+        public_key = key.event.public_key if key is not None and known else b""
+        problem = _problem(public_key, message, entry.event.signature)
+        yield at(entry, "signature of the accumulator by the member", "valid", problem or "valid")
+        if not problem:
+            signatures.append(Signature.from_eip2537(entry.event.signature))
+        if len(seen) == len(signatures) == len(history.terms.members):
+            total = aggregate_signatures(signatures).eip2537()
+            beacon = history.after(entry, BeaconPublished)
+            found = beacon.event.signature if beacon is not None else None
+            yield at(entry, "sum of all parts is published with the last", total, found)
+
+
+def _problem(public_key: bytes, message: bytes, signature: bytes) -> str:
+    """Why a signature is not valid; empty if it is."""
+    try:
+        key, point = PublicKey.from_eip2537(public_key), Signature.from_eip2537(signature)
+    except InvalidPoint as error:
+        return str(error)
+    return "" if verify(key, message, point) else "not valid for these commitments"

@@ -1,0 +1,158 @@
+"""Reads the trail of a job from a node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from opfl_chain.chain.bindings.errors import UnknownJob
+from opfl_chain.chain.bindings.events import (
+    ClientEnrolled,
+    KeyRegistered,
+    RoundFinalised,
+    RoundOpened,
+    SlashRequested,
+    SlashVetoed,
+)
+from opfl_chain.chain.bindings.types import JobTerms, Role
+from opfl_chain.chain.contract import Event, decode_event
+from opfl_chain.chain.cursor_store import Block
+from opfl_chain.chain.deployment import Contracts, Deployment
+from opfl_chain.chain.log_source import LogSource
+from opfl_chain.chain.receipt import Log
+from opfl_chain.chain.rpc import Rpc, checksum, unhex
+from opfl_chain.protocol.identifiers import Address, JobId, job_and_number
+from opfl_chain.trail.errors import ChainUnsteady, NoSuchJob
+from opfl_chain.trail.record import Entry, Standing, Trail
+
+_BLOCKS_AT_ONCE = 1000
+_ATTEMPTS = 5
+# Their transactions carry the signatures and proofs that the contracts checked.
+_SHOWN_IN_CALLS = (KeyRegistered, RoundFinalised, SlashRequested, SlashVetoed)
+
+
+def read_trail(rpc: Rpc, deployment: Deployment, job: int) -> Trail:
+    """Read all that the chain has of a job, up to its newest block."""
+    contracts = deployment.connect(rpc)
+    for _ in range(_ATTEMPTS):
+        head = rpc.block_number()
+        logs = _logs(rpc, contracts, deployment.block, head)
+        if logs is not None:
+            return _trail(rpc, deployment, contracts, JobId(job), *logs)
+    raise ChainUnsteady(rpc.url, _ATTEMPTS)
+
+
+def _logs(rpc: Rpc, contracts: Contracts, first: int, head: int) -> tuple[Block, list[Log]] | None:
+    """All logs up to `head`, of one chain of blocks; None if it changed meanwhile."""
+    source = LogSource(rpc, contracts.addresses, (), _BLOCKS_AT_ONCE)
+    (position,) = source.blocks([first - 1])
+    logs: list[Log] = []
+    while position is not None and position.number < head:
+        segment = source.after(position, head, volatile_from=head + 1)
+        if segment is None:
+            return None
+        position = segment.blocks[-1]
+        logs += segment.logs
+    return None if position is None else (position, logs)
+
+
+def _trail(
+    rpc: Rpc,
+    deployment: Deployment,
+    contracts: Contracts,
+    job: JobId,
+    last: Block,
+    logs: Sequence[Log],
+) -> Trail:
+    terms = _terms(contracts, job, last.number)
+    names = {address: name for name, address in deployment.addresses.items()}
+    accounts = {*terms.members, terms.treasury}
+    entries = tuple(
+        Entry(
+            event,
+            names[log.address],
+            log.block_number,
+            log.block_hash,
+            log.transaction_hash,
+            log.index,
+        )
+        for log in logs
+        if belongs(event := decode_event(log), job, accounts)
+    )
+    return Trail(
+        deployment.chain_id,
+        deployment.genesis,
+        dict(deployment.addresses),
+        job,
+        deployment.block,
+        last.number,
+        entries,
+        dict(_calls(rpc, deployment, entries)),
+        _standing(rpc, contracts, job, terms, entries, last.number),
+    )
+
+
+def belongs(event: Event, job: JobId, accounts: set[Address]) -> bool:
+    """Whether an event is of this job, or of an account that takes part in it and of no job."""
+    if (round_id := getattr(event, "round", None)) is not None:
+        return job_and_number(round_id)[0] == job
+    if (owner := getattr(event, "job", None)) is not None:
+        return bool(owner == job)
+    return any(getattr(event, name, None) in accounts for name in ("member", "account"))
+
+
+def _terms(contracts: Contracts, job: JobId, block: int) -> JobTerms:
+    try:
+        return contracts.jobs.terms(job, block=block)
+    except UnknownJob:
+        count = contracts.jobs.job_count(block=block)
+        raise NoSuchJob(job, contracts.jobs.address, count) from None
+
+
+def _calls(
+    rpc: Rpc, deployment: Deployment, entries: Sequence[Entry[Event]]
+) -> Iterator[tuple[str, bytes]]:
+    """What was sent; not where a contract of somebody else called ours on the way."""
+    callees = {
+        entry.transaction: deployment.addresses[entry.contract]
+        for entry in entries
+        if isinstance(entry.event, _SHOWN_IN_CALLS)
+    }
+    answers = rpc.batch_or_raise([("eth_getTransactionByHash", (name,)) for name in callees])
+    for (name, callee), answer in zip(callees.items(), answers, strict=True):
+        if answer is not None and answer["to"] and checksum(answer["to"]) == callee:
+            yield name, unhex(answer["input"])
+
+
+def _standing(
+    rpc: Rpc,
+    contracts: Contracts,
+    job: JobId,
+    terms: JobTerms,
+    entries: Sequence[Entry[Event]],
+    block: int,
+) -> Standing:
+    clients = [e.event.client for e in entries if isinstance(e.event, ClientEnrolled)]
+    owners = [(Role.CLIENT, client) for client in clients]
+    owners += [(Role.MEMBER, member) for member in terms.members]
+    rounds = {
+        job_and_number(e.event.round)[1]: e.event.round
+        for e in entries
+        if isinstance(e.event, RoundOpened)
+    }
+    jobs, deposits, beacon = contracts.jobs, contracts.deposits, contracts.beacon
+    return Standing(
+        terms=terms,
+        progress=jobs.progress(job, block=block),
+        job_count=jobs.job_count(block=block),
+        burned=deposits.burned(block=block),
+        held=rpc.balance(deposits.address, block),
+        stakes={
+            (role, owner): deposits.account(job, role, owner, block=block) for role, owner in owners
+        },
+        credits={
+            account: deposits.credit_of(account, block=block)
+            for account in dict.fromkeys([*terms.members, terms.treasury])
+        },
+        accumulators={n: jobs.accumulator(id_, block=block) for n, id_ in rounds.items()},
+        seeds={n: beacon.seed_of(id_, block=block) for n, id_ in rounds.items()},
+    )
