@@ -16,6 +16,7 @@ from opfl_chain.models.errors import ModelError
 from opfl_chain.mpc.errors import MpcError
 from opfl_chain.protocol.errors import ProtocolError
 from opfl_chain.training.errors import TrainingError
+from opfl_chain.transport.errors import TransportError
 
 FORESEEN = (
     AttackError,
@@ -27,6 +28,7 @@ FORESEEN = (
     OSError,
     ProtocolError,
     TrainingError,
+    TransportError,
 )
 
 app = typer.Typer(

@@ -20,12 +20,12 @@ from pathlib import Path
 from types import TracebackType
 
 from opfl_chain.benchmarks.namespace import Namespace
-from opfl_chain.mpc.certificates import Authority
 from opfl_chain.mpc.local_committee import LocalCommittee
 from opfl_chain.mpc.party import Party
 from opfl_chain.mpc.ranks import MEMBERS
 from opfl_chain.mpc.seat import Seat
 from opfl_chain.mpc.tls import certificate_name
+from opfl_chain.transport.certificates import Authority
 
 _FORWARDER = Path(__file__).with_name("forwarder.py")
 _HOSTS = tuple(f"10.77.0.{rank + 1}" for rank in range(MEMBERS))

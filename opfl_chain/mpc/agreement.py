@@ -14,10 +14,10 @@ import numpy as np
 
 from opfl_chain.mpc.errors import ExecutableMismatch, MessageInvalid, ProgramMismatch
 from opfl_chain.mpc.executable import Executable
-from opfl_chain.mpc.foreign_text import shown
 from opfl_chain.mpc.ranks import Rank
 from opfl_chain.mpc.session import SessionInput
 from opfl_chain.mpc.shares import Share
+from opfl_chain.transport.foreign_text import shown
 
 _LONGEST_NAME = 200
 

@@ -7,8 +7,8 @@ import socket
 import ssl
 import time
 
-from opfl_chain.mpc.deadline import Deadline
 from opfl_chain.mpc.frames import SMALL, Frame, FrameBuffer, pack, receive_frame, send_frame
+from opfl_chain.transport.deadline import Deadline
 
 _READ_BYTES = 1 << 16
 _MOST_READS = 16

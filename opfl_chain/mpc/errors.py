@@ -43,25 +43,7 @@ class ShareInvalid(MpcError, ValueError):
     """Not a share of the kind, shape or size that it claims to be."""
 
 
-# --- configuration
-
-
-class AddressInvalid(MpcError, ValueError):
-    def __init__(self, address: str, reason: str) -> None:
-        super().__init__(f"address {address!r} {reason}. Addresses are host:port.")
-        self.address = address
-
-
-class TlsRequired(MpcError, ValueError):
-    def __init__(self, address: str) -> None:
-        super().__init__(
-            f"{address} is not a loopback address, so the link needs TLS. Give the party its "
-            "certificate, its private key and the authority that signed the members' certificates."
-        )
-
-
-class TlsInvalid(MpcError, ValueError):
-    """Certificate, key or authority that cannot be used."""
+# --- messages
 
 
 class FrameInvalid(MpcError, ValueError):

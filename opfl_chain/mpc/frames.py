@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from opfl_chain.mpc.deadline import Deadline
 from opfl_chain.mpc.errors import FrameInvalid
+from opfl_chain.transport.deadline import Deadline
 
 _MAGIC: Final = b"OPFL"
 _PREFIX: Final = struct.Struct(">4sIQ")

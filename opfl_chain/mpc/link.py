@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from opfl_chain.mpc.deadline import Deadline
 from opfl_chain.mpc.errors import LinkFailed
 from opfl_chain.mpc.native import libspu, reason_of
 from opfl_chain.mpc.seat import Seat
+from opfl_chain.transport.deadline import Deadline
 
 _RETRY_MILLISECONDS = 20
 """Peers meet first and create the link at the same time, so that waiting long makes no sense."""

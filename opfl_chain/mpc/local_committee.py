@@ -13,7 +13,7 @@ from opfl_chain.mpc.committee import Committee, in_parallel
 from opfl_chain.mpc.party import JOIN_SECONDS, STALL_SECONDS, Party
 from opfl_chain.mpc.ranks import MEMBERS
 from opfl_chain.mpc.seat import Seat
-from opfl_chain.mpc.tls import TlsFiles
+from opfl_chain.transport.tls import TlsFiles
 
 _HOST = "127.0.0.1"
 _numbers = itertools.count()

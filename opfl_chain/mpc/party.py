@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
-from opfl_chain.mpc.deadline import Deadline
 from opfl_chain.mpc.errors import MpcError, SessionClosed
 from opfl_chain.mpc.executable import Executable
 from opfl_chain.mpc.party_child import PartyChild
@@ -21,6 +20,7 @@ from opfl_chain.mpc.runtime import Runtime
 from opfl_chain.mpc.seat import Seat
 from opfl_chain.mpc.session import Procedure, RunResult, SessionInput
 from opfl_chain.mpc.shares import Share, Words
+from opfl_chain.transport.deadline import Deadline
 
 JOIN_SECONDS = 30.0
 STALL_SECONDS = 10.0

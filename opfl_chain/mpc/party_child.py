@@ -11,12 +11,12 @@ import sys
 import tempfile
 from typing import Any
 
-from opfl_chain.mpc.deadline import Deadline
 from opfl_chain.mpc.error_values import decode_error
 from opfl_chain.mpc.errors import DeadlineExceeded, FrameInvalid, RuntimeDied
 from opfl_chain.mpc.frames import HUGE, Buffer, Frame, receive_frame, send_frame
 from opfl_chain.mpc.ranks import MEMBERS, Rank
 from opfl_chain.mpc.values import decode_value, encode_value
+from opfl_chain.transport.deadline import Deadline
 
 _TAIL_LINES = 15
 _END_SECONDS = 1.0

@@ -19,7 +19,6 @@ from contextlib import contextmanager
 from typing import Any
 
 from opfl_chain.mpc.agreement import Agreement
-from opfl_chain.mpc.deadline import Deadline
 from opfl_chain.mpc.error_values import as_mpc_error, encode_error
 from opfl_chain.mpc.errors import MpcError, PeerLost, SessionClosed, SessionError
 from opfl_chain.mpc.frames import HUGE, Buffer, Frame, receive_frame, send_frame
@@ -28,11 +27,13 @@ from opfl_chain.mpc.procedures import find_procedure, source_digest
 from opfl_chain.mpc.rendezvous import Rendezvous
 from opfl_chain.mpc.run_log import run_log
 from opfl_chain.mpc.runtime import Runtime
-from opfl_chain.mpc.seat import Seat, split_address
+from opfl_chain.mpc.seat import Seat
 from opfl_chain.mpc.tunnel import Tunnel
 from opfl_chain.mpc.values import decode_value, encode_value
 from opfl_chain.mpc.watch import Watch
 from opfl_chain.mpc.wires import SocketWires
+from opfl_chain.transport.addresses import split_address
+from opfl_chain.transport.deadline import Deadline
 
 _GRACE_SECONDS = 2.0
 

@@ -20,13 +20,15 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
 from opfl_chain.mpc.connection import Connection, wait_readable
-from opfl_chain.mpc.deadline import Deadline
 from opfl_chain.mpc.errors import AddressTaken, FrameInvalid, PeerUnreachable
-from opfl_chain.mpc.foreign_text import shown
 from opfl_chain.mpc.greeting import PURPOSES, Hello, Refused
 from opfl_chain.mpc.ranks import MEMBERS, Rank, peers_of
-from opfl_chain.mpc.seat import Seat, split_address
-from opfl_chain.mpc.tls import certificate_name, names_of
+from opfl_chain.mpc.seat import Seat
+from opfl_chain.mpc.tls import certificate_name
+from opfl_chain.transport.addresses import split_address
+from opfl_chain.transport.deadline import Deadline
+from opfl_chain.transport.foreign_text import shown
+from opfl_chain.transport.tls import names_of
 
 _CALL_SECONDS = 3.0
 """For a peer to answer a call."""

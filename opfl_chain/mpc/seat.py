@@ -2,39 +2,17 @@
 
 from __future__ import annotations
 
-import ipaddress
 import random
 import socket
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from opfl_chain.mpc.errors import AddressInvalid, AddressTaken, TlsRequired
+from opfl_chain.mpc.errors import AddressTaken
 from opfl_chain.mpc.ranks import MEMBERS, Rank
-from opfl_chain.mpc.tls import TlsFiles
-
-_PORTS = range(1, 1 << 16)
-
-
-def split_address(address: str) -> tuple[str, int]:
-    """Host and port of `host:port` or `[host]:port`."""
-    host, colon, port = address.rpartition(":")
-    if not colon or not host:
-        raise AddressInvalid(address, "has no port")
-    if not port.isdecimal() or int(port) not in _PORTS:
-        raise AddressInvalid(address, "has a port that is not a number from 1 to 65535")
-    if ":" in host and not (host.startswith("[") and host.endswith("]")):
-        raise AddressInvalid(address, "has an IPv6 address without brackets")
-    return host.strip("[]"), int(port)
-
-
-def is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False  # a name: wherever it leads
+from opfl_chain.transport.addresses import is_loopback, split_address
+from opfl_chain.transport.errors import AddressInvalid, TlsRequired
+from opfl_chain.transport.tls import TlsFiles
 
 
 @dataclass(frozen=True)

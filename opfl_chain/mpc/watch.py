@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Mapping
 
 from opfl_chain.mpc.connection import Connection, wait_readable
-from opfl_chain.mpc.deadline import Deadline
 from opfl_chain.mpc.errors import (
     DeadlineExceeded,
     FrameInvalid,
@@ -26,8 +25,9 @@ from opfl_chain.mpc.errors import (
     ProgramFailed,
     SessionError,
 )
-from opfl_chain.mpc.foreign_text import LONGEST, shown
 from opfl_chain.mpc.ranks import Rank
+from opfl_chain.transport.deadline import Deadline
+from opfl_chain.transport.foreign_text import LONGEST, shown
 
 _PULSE_SECONDS = 0.5
 _LATE = 3 * _PULSE_SECONDS

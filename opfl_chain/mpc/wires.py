@@ -17,10 +17,10 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Final, Protocol
 
-from opfl_chain.mpc.deadline import Deadline
 from opfl_chain.mpc.errors import FrameInvalid
 from opfl_chain.mpc.frames import Arrival
 from opfl_chain.mpc.ranks import MEMBERS, Rank, peers_of
+from opfl_chain.transport.deadline import Deadline
 
 LARGEST_MESSAGE: Final = 1 << 31
 _LENGTH: Final = struct.Struct(">Q")

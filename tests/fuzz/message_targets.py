@@ -12,7 +12,6 @@ from fuzz_target import RecordedStream, Target, joined, parts_of
 
 from opfl_chain.mpc.agreement import Agreement
 from opfl_chain.mpc.boolean import BooleanCircuit
-from opfl_chain.mpc.deadline import Deadline
 from opfl_chain.mpc.error_values import decode_error, encode_error
 from opfl_chain.mpc.errors import (
     FrameInvalid,
@@ -23,9 +22,10 @@ from opfl_chain.mpc.errors import (
 )
 from opfl_chain.mpc.frames import HUGE, Frame, FrameBuffer, pack, receive_frame
 from opfl_chain.mpc.greeting import Hello, Refused
-from opfl_chain.mpc.seat import split_address
 from opfl_chain.mpc.watch import complaint_in
 from opfl_chain.mpc.wires import SocketWires
+from opfl_chain.transport.addresses import split_address
+from opfl_chain.transport.deadline import Deadline
 
 
 def json_of(document: Any) -> bytes:

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from opfl_chain.mpc.agreement import Agreement
 from opfl_chain.mpc.errors import ProgramMismatch
-from opfl_chain.mpc.foreign_text import LONGEST, shown
 from opfl_chain.mpc.watch import complaint_in
+from opfl_chain.transport.foreign_text import LONGEST, shown
 
 STRANGE = "\ud800\n\0\N{RIGHT-TO-LEFT OVERRIDE}"
 

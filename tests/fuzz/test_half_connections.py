@@ -6,12 +6,13 @@ import socket
 from concurrent.futures import ThreadPoolExecutor
 
 from opfl_chain.mpc.connection import Connection
-from opfl_chain.mpc.deadline import Deadline
 from opfl_chain.mpc.errors import PeerUnreachable
 from opfl_chain.mpc.greeting import Hello
 from opfl_chain.mpc.local_committee import free_addresses
 from opfl_chain.mpc.rendezvous import Rendezvous
-from opfl_chain.mpc.seat import Seat, split_address
+from opfl_chain.mpc.seat import Seat
+from opfl_chain.transport.addresses import split_address
+from opfl_chain.transport.deadline import Deadline
 
 AUDIT = "audit 7"
 MEET_SECONDS = 3.0

@@ -13,7 +13,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from opfl_chain.mpc.deadline import Deadline
 from opfl_chain.mpc.link import create_link
 from opfl_chain.mpc.native import libspu
 from opfl_chain.mpc.options import MpcOptions
@@ -23,6 +22,7 @@ from opfl_chain.mpc.run_log import run_log
 from opfl_chain.mpc.seat import Seat
 from opfl_chain.mpc.watch import Watch
 from opfl_chain.mpc.wires import SocketWires
+from opfl_chain.transport.deadline import Deadline
 
 AUDIT = "cheat"
 

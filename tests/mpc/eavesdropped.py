@@ -7,13 +7,14 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from opfl_chain.mpc.committee import Committee
-from opfl_chain.mpc.deadline import Deadline
 from opfl_chain.mpc.link import create_link
 from opfl_chain.mpc.local_committee import free_addresses
 from opfl_chain.mpc.run_log import SharedRunLog
 from opfl_chain.mpc.runtime import Runtime
-from opfl_chain.mpc.seat import Seat, split_address
+from opfl_chain.mpc.seat import Seat
 from opfl_chain.mpc.wires import MemoryWires
+from opfl_chain.transport.addresses import split_address
+from opfl_chain.transport.deadline import Deadline
 
 SECONDS = 120
 

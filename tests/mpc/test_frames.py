@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mpc_support import BITS, Programs
 
-from opfl_chain.mpc.deadline import Deadline
 from opfl_chain.mpc.encoding import split
 from opfl_chain.mpc.error_values import as_mpc_error, decode_error, encode_error
 from opfl_chain.mpc.errors import (
@@ -37,6 +36,7 @@ from opfl_chain.mpc.frames import (
 from opfl_chain.mpc.session import RunResult
 from opfl_chain.mpc.statistics import OperationCost, RunStatistics, parse_profile, total
 from opfl_chain.mpc.values import decode_value, encode_value
+from opfl_chain.transport.deadline import Deadline
 
 STATISTICS = RunStatistics("p", 1.5, 10, 2, 1 << 20, (OperationCost("pphlo.dot", 1, 0.5, 8, 1),))
 

@@ -14,25 +14,25 @@ import numpy as np
 import pytest
 from mpc_support import BITS, POWERS, Programs, X, Y, assert_serves, inputs_of, outcomes
 
-from opfl_chain.mpc.deadline import Deadline
 from opfl_chain.mpc.errors import (
-    AddressInvalid,
     AddressTaken,
     InputMismatch,
     PeerFailed,
     PeerLost,
     ProgramFailed,
     SessionClosed,
-    TlsRequired,
 )
 from opfl_chain.mpc.local_committee import LocalCommittee, free_addresses
 from opfl_chain.mpc.memory_committee import MemoryCommittee
 from opfl_chain.mpc.party import Party
 from opfl_chain.mpc.probe import round_trips
 from opfl_chain.mpc.runtime import Runtime
-from opfl_chain.mpc.seat import Seat, split_address
+from opfl_chain.mpc.seat import Seat
 from opfl_chain.mpc.session import Session
 from opfl_chain.mpc.statistics import total
+from opfl_chain.transport.addresses import split_address
+from opfl_chain.transport.deadline import Deadline
+from opfl_chain.transport.errors import AddressInvalid, TlsRequired
 
 
 def test_parties_compute_what_threads_compute(local: LocalCommittee, programs: Programs) -> None:

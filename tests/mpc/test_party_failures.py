@@ -34,7 +34,7 @@ from opfl_chain.mpc.errors import (
     SessionError,
 )
 from opfl_chain.mpc.local_committee import LocalCommittee
-from opfl_chain.mpc.seat import split_address
+from opfl_chain.transport.addresses import split_address
 
 RUNNING_SECONDS = 1.0
 """After which all are in the middle of the long program."""

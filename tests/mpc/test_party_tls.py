@@ -15,15 +15,18 @@ from typing import Any
 import pytest
 from mpc_support import Programs, assert_serves, inputs_of, outcomes, run_in_session
 
-from opfl_chain.mpc.certificates import Authority
-from opfl_chain.mpc.deadline import Deadline
-from opfl_chain.mpc.errors import PeerLost, PeerUnreachable, RuntimeDied, TlsInvalid
+from opfl_chain.mpc.errors import PeerLost, PeerUnreachable, RuntimeDied
 from opfl_chain.mpc.local_committee import LocalCommittee
 from opfl_chain.mpc.party import Party
 from opfl_chain.mpc.probe import round_trips
 from opfl_chain.mpc.rendezvous import Rendezvous
-from opfl_chain.mpc.seat import Seat, split_address
-from opfl_chain.mpc.tls import TlsFiles, certificate_name
+from opfl_chain.mpc.seat import Seat
+from opfl_chain.mpc.tls import certificate_name
+from opfl_chain.transport.addresses import split_address
+from opfl_chain.transport.certificates import Authority
+from opfl_chain.transport.deadline import Deadline
+from opfl_chain.transport.errors import TlsInvalid
+from opfl_chain.transport.tls import TlsFiles
 
 LISTEN = "0A"
 """In the kernel's tables of sockets."""

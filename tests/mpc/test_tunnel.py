@@ -17,12 +17,13 @@ from pathlib import Path
 
 import pytest
 
-from opfl_chain.mpc.certificates import Authority
 from opfl_chain.mpc.errors import LinkFailed, MpcError, PeerLost
 from opfl_chain.mpc.local_committee import free_addresses
 from opfl_chain.mpc.seat import Seat
-from opfl_chain.mpc.tls import TlsFiles, certificate_name
+from opfl_chain.mpc.tls import certificate_name
 from opfl_chain.mpc.tunnel import Tunnel
+from opfl_chain.transport.certificates import Authority
+from opfl_chain.transport.tls import TlsFiles
 
 SECONDS = 30.0
 PAIRS = list(itertools.permutations(range(3), 2))

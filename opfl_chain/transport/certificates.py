@@ -15,8 +15,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from opfl_chain.mpc.errors import TlsInvalid
-from opfl_chain.mpc.tls import TlsFiles
+from opfl_chain.transport.errors import TlsInvalid
+from opfl_chain.transport.tls import TlsFiles
 
 AUTHORITY_DAYS: Final = 3650
 MEMBER_DAYS: Final = 365

@@ -10,9 +10,9 @@ import pytest
 from cryptography import x509
 from cryptography.x509.verification import PolicyBuilder, Store, VerificationError
 
-from opfl_chain.mpc.certificates import MEMBER_DAYS, Authority
-from opfl_chain.mpc.errors import TlsInvalid
-from opfl_chain.mpc.tls import TlsFiles
+from opfl_chain.transport.certificates import MEMBER_DAYS, Authority
+from opfl_chain.transport.errors import TlsInvalid
+from opfl_chain.transport.tls import TlsFiles
 
 
 @pytest.fixture
