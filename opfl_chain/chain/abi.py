@@ -1,8 +1,6 @@
-"""The contracts' binary encoding, strict about lengths and lenient about text.
+"""The contracts' binary encoding, strict about lengths.
 
-eth_abi fills short byte strings up with zeros, which would turn a mistake into a commitment. And it
-refuses text that is not UTF-8; anyone can announce such an endpoint on chain, and whoever reads the
-events must get past it.
+eth_abi fills short byte strings up with zeros, which would turn a mistake into a commitment.
 """
 
 from __future__ import annotations
@@ -30,25 +28,42 @@ class _AnyTextDecoder(StringDecoder):
         super().__init__("backslashreplace")  # type: ignore[no-untyped-call]
 
 
-def _codec() -> ABICodec:
+def _strict_registry() -> ABIRegistry:
     strict: ABIRegistry = registry.copy()  # type: ignore[no-untyped-call]
     label = "bytes<M>"
     any_size = BaseEquals("bytes", with_sub=True)  # type: ignore[no-untyped-call]
     strict.unregister_encoder(label)
     strict.register_encoder(any_size, _ExactBytesEncoder, label=label)
-    strict.unregister_decoder("string")
+    return strict
+
+
+def _of_any_text(strict: ABIRegistry) -> ABIRegistry:
+    lenient: ABIRegistry = strict.copy()  # type: ignore[no-untyped-call]
     text = BaseEquals("string")  # type: ignore[no-untyped-call]
-    strict.register_decoder(text, _AnyTextDecoder, label="string")
-    return ABICodec(strict)
+    lenient.unregister_decoder("string")
+    lenient.register_decoder(text, _AnyTextDecoder, label="string")
+    return lenient
 
 
-_CODEC = _codec()
+_CODEC = ABICodec(_strict_registry())
+_EVENT_CODEC = ABICodec(_of_any_text(_strict_registry()))
 encode = _CODEC.encode
 
 
 def decode(types: Sequence[str], data: bytes) -> tuple[Any, ...]:
     """The values in `data`. Raises DecodingError also where eth_abi lets out errors of Python."""
+    return _decode(_CODEC, types, data)
+
+
+def decode_event_data(types: Sequence[str], data: bytes) -> tuple[Any, ...]:
+    """The same for an event, where text need not be UTF-8: anyone can announce such an endpoint on
+    chain, and whoever reads the events must get past it.
+    """
+    return _decode(_EVENT_CODEC, types, data)
+
+
+def _decode(codec: ABICodec, types: Sequence[str], data: bytes) -> tuple[Any, ...]:
     try:
-        return _CODEC.decode(types, data)
-    except OverflowError as error:
+        return codec.decode(types, data)
+    except (OverflowError, UnicodeDecodeError) as error:
         raise DecodingError(str(error)) from error

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NoReturn, Self
 from eth_abi.exceptions import DecodingError, EncodingError
 from eth_utils.crypto import keccak
 
-from opfl_chain.chain.abi import decode, encode
+from opfl_chain.chain.abi import decode, decode_event_data, encode
 from opfl_chain.chain.call import Call
 from opfl_chain.chain.errors import BadArgument, UnexpectedData
 from opfl_chain.chain.receipt import Log, Receipt
@@ -99,7 +99,7 @@ class Event(ABC):
                 decode([kind], topic)[0]
                 for kind, topic in zip(cls.INDEXED, log.topics[1:], strict=True)
             ]
-            return cls._from_abi(indexed, decode(cls.PLAIN, log.data))
+            return cls._from_abi(indexed, decode_event_data(cls.PLAIN, log.data))
         except (DecodingError, UnexpectedData) as error:
             raise UnexpectedData(f"{log} does not decode as {cls.SIGNATURE}: {error}") from error
 
