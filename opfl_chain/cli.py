@@ -10,10 +10,21 @@ from rich.console import Console
 from opfl_chain.attacks.errors import AttackError
 from opfl_chain.calibration.errors import CalibrationError
 from opfl_chain.chain.errors import ChainError
-from opfl_chain.commands import bench, calibrate, demo, deploy, devnet, evaluate, keys, stake
+from opfl_chain.commands import (
+    bench,
+    calibrate,
+    daemons,
+    demo,
+    deploy,
+    devnet,
+    evaluate,
+    keys,
+    stake,
+)
 from opfl_chain.evaluation.errors import EvaluationError
 from opfl_chain.models.errors import ModelError
 from opfl_chain.mpc.errors import MpcError
+from opfl_chain.nodes.errors import NodeError
 from opfl_chain.protocol.errors import ProtocolError
 from opfl_chain.training.errors import TrainingError
 from opfl_chain.transport.errors import TransportError
@@ -25,6 +36,7 @@ FORESEEN = (
     EvaluationError,
     ModelError,
     MpcError,
+    NodeError,
     OSError,
     ProtocolError,
     TrainingError,
@@ -58,6 +70,9 @@ def common(
 
 app.command()(demo.demo)
 app.command()(devnet.devnet)
+app.command()(daemons.client)
+app.command()(daemons.committee)
+app.command()(daemons.server)
 app.command()(deploy.deploy)
 app.add_typer(keys.keys, name="keys")
 app.command()(stake.stake)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from opfl_chain.models.advice import advice_format_of
 from opfl_chain.models.registry import model_named
-from opfl_chain.models.relus import relu_units
 from opfl_chain.mpc.executable import Executable
 from opfl_chain.mpc.executable_cache import ExecutableCache
 from opfl_chain.mpc.guided_replay import guided_replay_program
@@ -32,16 +32,7 @@ class Replays:
 
     @property
     def advice_format(self) -> AdviceFormat | None:
-        """What advice clients give, if the replay is guided."""
-        if not isinstance(self.policy.replay, GuidedReplay):
-            return None
-        batch = self.policy.data.batch_size
-        return AdviceFormat(
-            relu_units(self.model, batch),
-            self.policy.replay.largest_lift,
-            batch,
-            self.policy.fraction_bits,
-        )
+        return advice_format_of(self.policy)
 
     def _program(self, contributions: int) -> Program:
         batch, scale = self.policy.data.batch_size, float(self.policy.replay_scale)

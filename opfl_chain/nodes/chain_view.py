@@ -1,0 +1,268 @@
+"""What the chain says of the job, as far as this daemon has followed it.
+
+All that a decision rests on comes from here, so that daemons at the same block decide alike.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from opfl_chain.chain.bindings.types import (
+    ClientStatus,
+    MemberFault,
+    Reason,
+    Role,
+    Schedule,
+    SlashStatus,
+)
+from opfl_chain.chain.cursor import EventCursor
+from opfl_chain.chain.rpc import Rpc
+from opfl_chain.nodes.chain_tables import SCHEMA, TABLES, ChainTables, key_of
+from opfl_chain.nodes.job import Job
+from opfl_chain.protocol.identifiers import (
+    Address,
+    ClientIndex,
+    RoundId,
+    RoundNumber,
+    round_id_of,
+)
+from opfl_chain.protocol.sampling import is_audited
+from opfl_chain.protocol.verdict import Verdict
+
+
+@dataclass(frozen=True)
+class RoundView:
+    """One round. What is None has not happened."""
+
+    id: RoundId
+    number: RoundNumber
+    model_hash: bytes
+    schedule: Schedule
+    seed: bytes | None
+    verdict_hash: bytes | None
+    decided_at: int | None
+    over: str | None
+    """`finalised` or `void`."""
+    over_at: int | None
+    aggregate_hash: bytes | None
+    next_model_hash: bytes | None
+
+    def closed(self, block: int) -> bool:
+        """Whether nobody can commit any more, once all blocks up to this one were seen."""
+        return block >= self.schedule.commit
+
+    def settled(self, block: int) -> bool:
+        """Whether it is known who is audited."""
+        return self.seed is not None or block >= self.schedule.beacon
+
+
+@dataclass(frozen=True)
+class ClientView:
+    address: Address
+    index: ClientIndex
+    root: bytes
+
+
+@dataclass(frozen=True)
+class SlashView:
+    round: RoundNumber
+    client: Address
+    reason: Reason
+    captured: int
+    executable_at: int
+    status: SlashStatus
+
+
+class ChainView:
+    """Tables in a file of their own, which `cursor` fills. Any thread may ask."""
+
+    def __init__(self, job: Job, path: Path) -> None:
+        self.job = job
+        self._path = path
+        self._local = threading.local()
+
+    def cursor(self, rpc: Rpc, start_block: int, confirmations: int) -> EventCursor:
+        return EventCursor(
+            rpc,
+            self._path,
+            f"job {self.job.id}",
+            self.job.contracts.addresses,
+            ChainTables(self.job.id),
+            schema=SCHEMA,
+            tables=TABLES,
+            start_block=start_block,
+            confirmations=confirmations,
+        )
+
+    # --- rounds
+
+    def round(self, number: int) -> RoundView | None:
+        found = self._rounds("WHERE number = ?", number)
+        return found[0] if found else None
+
+    def latest_round(self) -> RoundView | None:
+        found = self._rounds("ORDER BY number DESC LIMIT 1")
+        return found[0] if found else None
+
+    def rounds(self) -> list[RoundView]:
+        return self._rounds("ORDER BY number")
+
+    def finalised_rounds(self) -> list[RoundView]:
+        return self._rounds("WHERE over = 'finalised' ORDER BY number")
+
+    def decided_rounds(self, since: int) -> list[RoundView]:
+        """From this number on."""
+        return self._rounds("WHERE verdict_hash IS NOT NULL AND number >= ? ORDER BY number", since)
+
+    def direct_commitments(self, round_id: RoundId) -> dict[Address, bytes]:
+        """In the order of the chain."""
+        return dict(
+            self._all(
+                "SELECT client, commitment FROM commitments WHERE round = ? ORDER BY rowid",
+                key_of(round_id),
+            )
+        )
+
+    def batch(self, round_id: RoundId) -> tuple[bytes, int] | None:
+        """Root and number of leaves."""
+        row = self._one("SELECT root, count FROM batches WHERE round = ?", key_of(round_id))
+        return (row[0], row[1]) if row else None
+
+    def published_partials(self, round_id: RoundId) -> set[Address]:
+        rows = self._all("SELECT member FROM partials WHERE round = ?", key_of(round_id))
+        return {member for (member,) in rows}
+
+    def attestations(self, round_id: RoundId) -> dict[Address, bytes]:
+        """The hash of what each member attested."""
+        return dict(
+            self._all("SELECT member, hash FROM attestations WHERE round = ?", key_of(round_id))
+        )
+
+    def decided_verdict(self, round_: RoundView) -> Verdict | None:
+        row = self._one(
+            "SELECT passes, faults FROM attestations WHERE round = ? AND hash = ? LIMIT 1",
+            key_of(round_.id),
+            round_.verdict_hash,
+        )
+        return Verdict.decode(*row) if row else None
+
+    def is_audited(self, round_: RoundView, client: Address) -> bool:
+        """Of a settled round. Without a seed everyone is."""
+        if round_.seed is None:
+            return True
+        return is_audited(round_.seed, client, self.job.terms.audit_rate)
+
+    @property
+    def is_closed(self) -> bool:
+        return self._one("SELECT 1 FROM closed") is not None
+
+    # --- parties
+
+    def clients(self) -> dict[Address, ClientView]:
+        rows = self._all("SELECT address, place, root FROM clients ORDER BY place")
+        return {
+            address: ClientView(address, ClientIndex(place), root) for address, place, root in rows
+        }
+
+    def client_status(self, client: Address, block: int | None = None) -> ClientStatus:
+        """At the end of a block; now if none is named."""
+        if self._one("SELECT 1 FROM clients WHERE address = ?", client) is None:
+            return ClientStatus.UNKNOWN
+        row = self._one(
+            "SELECT status FROM statuses WHERE address = ? AND block <= ?"
+            " ORDER BY rowid DESC LIMIT 1",
+            client,
+            2**62 if block is None else block,
+        )
+        return ClientStatus(row[0]) if row else ClientStatus.ACTIVE
+
+    def endpoints(self) -> dict[Address, str]:
+        """Of the members that announced one."""
+        rows = self._all("SELECT address, endpoint FROM members WHERE endpoint IS NOT NULL")
+        return dict(rows)
+
+    def has_joined(self, member: Address) -> bool:
+        row = self._one("SELECT joined FROM members WHERE address = ?", member)
+        return bool(row and row[0] is not None)
+
+    def public_key(self, member: Address) -> bytes | None:
+        row = self._one("SELECT public_key FROM keys WHERE address = ?", member)
+        return row[0] if row else None
+
+    def unbonding(self, owner: Address, role: Role) -> tuple[int, bool] | None:
+        """From which block on it can withdraw, and whether it has."""
+        row = self._one(
+            "SELECT until, left FROM unbonding WHERE address = ? AND role = ?", owner, int(role)
+        )
+        return (row[0], bool(row[1])) if row else None
+
+    # --- money
+
+    def slashes(self) -> list[SlashView]:
+        rows = self._all(
+            "SELECT rounds.number, client, reason, captured, executable_at, status"
+            " FROM slashes JOIN rounds ON rounds.id = slashes.round ORDER BY rounds.number, client"
+        )
+        return [
+            SlashView(
+                RoundNumber(n), client, Reason(reason), int(captured), at, SlashStatus(status)
+            )
+            for n, client, reason, captured, at, status in rows
+        ]
+
+    def slash(self, number: int, client: Address) -> SlashView | None:
+        return next((s for s in self.slashes() if s.round == number and s.client == client), None)
+
+    def is_penalised(self, round_id: RoundId, member: Address, fault: MemberFault) -> bool:
+        return (
+            self._one(
+                "SELECT 1 FROM penalties WHERE round = ? AND member = ? AND fault = ?",
+                key_of(round_id),
+                member,
+                int(fault),
+            )
+            is not None
+        )
+
+    def close(self) -> None:
+        """Of this thread."""
+        if (db := getattr(self._local, "db", None)) is not None:
+            db.close()
+            del self._local.db
+
+    # --- SQL
+
+    def _rounds(self, rest: str, *values: object) -> list[RoundView]:
+        rows = self._all(
+            "SELECT number, model_hash, commit_deadline, seed, verdict_hash, decided_at, over,"
+            f" over_at, aggregate_hash, next_model_hash FROM rounds {rest}",
+            *values,
+        )
+        return [
+            RoundView(
+                round_id_of(self.job.id, RoundNumber(number)),
+                RoundNumber(number),
+                model_hash,
+                self.job.schedule(deadline),
+                *others,
+            )
+            for number, model_hash, deadline, *others in rows
+        ]
+
+    def _all(self, statement: str, *values: object) -> Sequence[tuple[Any, ...]]:
+        return self._db.execute(statement, values).fetchall()
+
+    def _one(self, statement: str, *values: object) -> Any:
+        return self._db.execute(statement, values).fetchone()
+
+    @property
+    def _db(self) -> sqlite3.Connection:
+        if not hasattr(self._local, "db"):
+            self._local.db = sqlite3.connect(self._path, timeout=30, isolation_level=None)
+        connection: sqlite3.Connection = self._local.db
+        return connection

@@ -1,0 +1,87 @@
+"""The job that a daemon takes part in: everything that was fixed when it was created."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from opfl_chain.chain.bindings.events import JobCreated
+from opfl_chain.chain.bindings.types import JobTerms, Schedule
+from opfl_chain.chain.deployment import Contracts, Deployment
+from opfl_chain.chain.receipt import Log
+from opfl_chain.chain.rpc import Rpc
+from opfl_chain.nodes.errors import JobUnusable
+from opfl_chain.protocol.hashing import keccak256
+from opfl_chain.protocol.identifiers import Address, JobId
+from opfl_chain.protocol.policy import Policy
+from opfl_chain.protocol.rules import Boundary, boundary_from_json
+from opfl_chain.protocol.statements import SigningDomain
+
+
+@dataclass(frozen=True)
+class Job:
+    """Read from the chain alone; nothing of it ever changes."""
+
+    id: JobId
+    terms: JobTerms
+    policy: Policy
+    boundary: Boundary
+    contracts: Contracts
+    domain: SigningDomain
+    first_block: int
+
+    @classmethod
+    def find(cls, rpc: Rpc, deployment: Deployment, job: JobId) -> Job:
+        contracts = deployment.connect(rpc)
+        topics = ["0x" + JobCreated.TOPIC.hex(), f"0x{job:064x}"]
+        logs = rpc.request(
+            "eth_getLogs",
+            {
+                "address": contracts.jobs.address,
+                "topics": topics,
+                "fromBlock": hex(deployment.block),
+                "toBlock": "latest",
+            },
+        )
+        if not logs:
+            raise JobUnusable(
+                f"there is no job {job} at {contracts.jobs.address}; {rpc.url} knows"
+                f" {contracts.jobs.job_count()} jobs of these contracts"
+            )
+        log = Log.from_rpc(logs[0])
+        created = JobCreated.decode(log)
+        for name, data, stated in (
+            ("policy", created.policy, created.terms.policy_hash),
+            ("boundary", created.boundary, created.terms.boundary_hash),
+        ):
+            if keccak256(data) != stated:
+                raise JobUnusable(f"the {name} of job {job} does not have the hash of the terms")
+        return cls(
+            job,
+            created.terms,
+            Policy.from_json(created.policy),
+            boundary_from_json(created.boundary),
+            contracts,
+            SigningDomain(rpc.chain_id(), contracts.jobs.address),
+            log.block_number,
+        )
+
+    @property
+    def members(self) -> Sequence[Address]:
+        """By rank."""
+        return self.terms.members
+
+    def schedule(self, commit_deadline: int) -> Schedule:
+        """The deadlines of a round, as the contract computes them."""
+        phases = self.terms.phases
+        beacon = commit_deadline + phases.beacon
+        deliver = beacon + phases.deliver
+        attest = deliver + phases.attest
+        return Schedule(
+            commit=commit_deadline,
+            beacon=beacon,
+            deliver=deliver,
+            attest=attest,
+            finalise=attest + phases.finalise,
+            request=attest + phases.request,
+        )

@@ -1,0 +1,118 @@
+"""What a member finds out about the contributions of a round: together with its peers, or alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from opfl_chain.mpc.judgement import Rules, judge
+from opfl_chain.mpc.party import PartySession
+from opfl_chain.mpc.replays import Replays
+from opfl_chain.nodes.chain_view import RoundView
+from opfl_chain.nodes.claims import Claims
+from opfl_chain.nodes.job import Job
+from opfl_chain.nodes.member_store import MemberStore
+from opfl_chain.nodes.models import Models
+from opfl_chain.protocol.delivery import Claim, Delivery, Held, check_delivery, fault_of
+from opfl_chain.protocol.delivery_message import decode_delivery
+from opfl_chain.protocol.errors import ProtocolError
+from opfl_chain.protocol.gradient import Scheme
+from opfl_chain.protocol.identifiers import Address, ClientIndex
+from opfl_chain.protocol.verdict import FaultReason, Verdict
+
+WARM_SIZES = (1, 2, 4)
+"""How many contributions are usually audited at once: compiled before the first round."""
+
+
+class Judging:
+    """One member's part in judging."""
+
+    def __init__(
+        self, job: Job, rank: int, store: MemberStore, claims: Claims, models: Models
+    ) -> None:
+        self._replays = Replays(job.policy)
+        self.rules = Rules.of(job.policy, job.boundary, self._replays)
+        self.expected = self.rules.expected(rank)
+        self._store = store
+        self._claims = claims
+        self._models = models
+
+    def warm(self) -> None:
+        """Have the replays compiled that most rounds need."""
+        for size in WARM_SIZES:
+            self._replays(size)
+
+    def missing(self, round_: RoundView) -> set[Address]:
+        """Clients that are in the round and have delivered nothing to us."""
+        return set(self._claims.of(round_)) - self._store.delivered(round_.number)
+
+    def together(self, session: PartySession, round_: RoundView) -> Verdict:
+        """Judge a whole round with the peers."""
+        claims = self._claims.of(round_)
+        deliveries = self._deliveries(round_, claims)
+        verdict = judge(
+            session, self.rules, self._weights(round_), list(claims.values()), deliveries
+        ).verdict
+        self._store.keep_judgement(round_.number, verdict)
+        return verdict
+
+    def once_more(self, session: PartySession, round_: RoundView, client: Address) -> bool:
+        """Replay one contribution with fresh randomness; returns whether it is inside now."""
+        claim = self._claims.of(round_)[client]
+        deliveries = self._deliveries(round_, {client: claim})
+        judgement = judge(session, self.rules, self._weights(round_), [claim], deliveries)
+        passed = claim.client in judgement.verdict.passed
+        self._store.keep_second_replay(round_.number, client, passed=passed)
+        return passed
+
+    def alone(self, round_: RoundView) -> Verdict:
+        """What stands without MPC, for when a peer is not there.
+
+        Who would have to be replayed is left out of the aggregate and charged with nothing.
+        """
+        passed: set[ClientIndex] = set()
+        faults: dict[ClientIndex, FaultReason] = {}
+        claims = self._claims.of(round_)
+        deliveries = self._deliveries(round_, claims)
+        for claim in claims.values():
+            try:
+                check_delivery(self.expected, claim, deliveries.get(claim.client))
+            except ProtocolError as error:
+                faults[claim.client] = fault_of(error)
+                continue
+            if not claim.audited and self.expected.scheme is Scheme.SHARES:
+                passed.add(claim.client)
+        return Verdict.of(passed, faults)
+
+    def accepted(self, round_: RoundView, verdict: Verdict) -> list[Held] | None:
+        """Our components of all that passed, or None if some of it is not here."""
+        claims = self._claims.of(round_)
+        deliveries = self._deliveries(round_, claims)
+        words, held = self.rules.boundary.coordinates, []
+        for claim in claims.values():
+            if claim.client not in verdict.passed:
+                continue
+            try:
+                found = check_delivery(self.expected, claim, deliveries.get(claim.client))
+            except ProtocolError:
+                return None
+            own, following = found.gradient
+            held.append((own[:words], following[:words]))
+        return held if len(held) == len(verdict.passed) else None
+
+    def _deliveries(
+        self, round_: RoundView, claims: Mapping[Address, Claim]
+    ) -> dict[ClientIndex, Delivery]:
+        found = {}
+        for client, claim in claims.items():
+            if (body := self._store.delivery(round_.number, client)) is not None:
+                found[claim.client] = decode_delivery(body, self.expected)
+        return found
+
+    def _weights(self, round_: RoundView) -> dict[str, NDArray[np.float32]]:
+        weights: dict[str, NDArray[np.float32]] = self._models.layout.unflatten(
+            self._models.required(round_.model_hash)
+        )
+        return weights

@@ -1,0 +1,101 @@
+"""What a member keeps on disk: its parts of deliveries, and what it found."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from opfl_chain.nodes.state import State
+from opfl_chain.protocol.identifiers import Address
+from opfl_chain.protocol.verdict import Verdict
+
+SCHEMA: Final = """
+CREATE TABLE IF NOT EXISTS deliveries (
+    round INTEGER, client TEXT, body BLOB, PRIMARY KEY (round, client)
+);
+CREATE TABLE IF NOT EXISTS partials (round INTEGER PRIMARY KEY, message BLOB, signature BLOB);
+CREATE TABLE IF NOT EXISTS judgements (round INTEGER PRIMARY KEY, passes BLOB, faults BLOB);
+CREATE TABLE IF NOT EXISTS results (
+    round INTEGER PRIMARY KEY, verdict BLOB, aggregate BLOB, model BLOB
+);
+CREATE TABLE IF NOT EXISTS second_replays (
+    round INTEGER, client TEXT, passed INTEGER, PRIMARY KEY (round, client)
+);
+"""
+
+
+class MemberStore:
+    """What is written once is never replaced: a member does not contradict itself."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    # --- deliveries
+
+    def keep_delivery(self, number: int, client: Address, body: bytes) -> bool:
+        """On disk when this returns. False if another one of the client is there already."""
+        self._state.write("INSERT OR IGNORE INTO deliveries VALUES (?, ?, ?)", number, client, body)
+        return self.delivery(number, client) == body
+
+    def delivery(self, number: int, client: Address) -> bytes | None:
+        row = self._state.one(
+            "SELECT body FROM deliveries WHERE round = ? AND client = ?", number, client
+        )
+        return row[0] if row else None
+
+    def delivered(self, number: int) -> set[Address]:
+        rows = self._state.all("SELECT client FROM deliveries WHERE round = ?", number)
+        return {client for (client,) in rows}
+
+    def rounds_with_deliveries(self) -> list[int]:
+        return [n for (n,) in self._state.all("SELECT DISTINCT round FROM deliveries")]
+
+    def forget_deliveries(self, number: int) -> None:
+        self._state.write("DELETE FROM deliveries WHERE round = ?", number)
+
+    # --- findings
+
+    def keep_partial(self, number: int, message: bytes, signature: bytes) -> None:
+        """A reorganisation may change what is signed; the chain takes the newest alone."""
+        self._state.write(
+            "INSERT OR REPLACE INTO partials VALUES (?, ?, ?)", number, message, signature
+        )
+
+    def partial(self, number: int) -> tuple[bytes, bytes] | None:
+        """What was signed, and the signature."""
+        row = self._state.one("SELECT message, signature FROM partials WHERE round = ?", number)
+        return (row[0], row[1]) if row else None
+
+    def keep_judgement(self, number: int, verdict: Verdict) -> None:
+        self._state.write(
+            "INSERT OR IGNORE INTO judgements VALUES (?, ?, ?)",
+            number,
+            verdict.passes_bytes,
+            verdict.faults_bytes,
+        )
+
+    def judgement(self, number: int) -> Verdict | None:
+        row = self._state.one("SELECT passes, faults FROM judgements WHERE round = ?", number)
+        return Verdict.decode(*row) if row else None
+
+    def keep_result(self, number: int, verdict: bytes, aggregate: bytes, model: bytes) -> None:
+        self._state.write(
+            "INSERT OR IGNORE INTO results VALUES (?, ?, ?, ?)", number, verdict, aggregate, model
+        )
+
+    def result(self, number: int) -> tuple[bytes, bytes, bytes] | None:
+        """Hashes of the verdict, the aggregate and the next model."""
+        row = self._state.one(
+            "SELECT verdict, aggregate, model FROM results WHERE round = ?", number
+        )
+        return (row[0], row[1], row[2]) if row else None
+
+    def keep_second_replay(self, number: int, client: Address, *, passed: bool) -> None:
+        self._state.write(
+            "INSERT OR IGNORE INTO second_replays VALUES (?, ?, ?)", number, client, passed
+        )
+
+    def second_replay(self, number: int, client: Address) -> bool | None:
+        row = self._state.one(
+            "SELECT passed FROM second_replays WHERE round = ? AND client = ?", number, client
+        )
+        return bool(row[0]) if row else None

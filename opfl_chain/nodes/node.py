@@ -1,0 +1,210 @@
+"""What all daemons have in common: they follow the chain, and act whenever they have caught up.
+
+A role is a function of the chain's tables and of its own state: `act` looks at both and does what
+is due, once. So it makes no difference when it is killed or what it missed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sqlite3
+import threading
+import time
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, ClassVar, Self
+
+from eth_account.signers.local import LocalAccount
+
+from opfl_chain.chain.call import Call
+from opfl_chain.chain.deployment import Deployment
+from opfl_chain.chain.errors import RpcUnavailable, SendError
+from opfl_chain.chain.heads import HeadWatcher
+from opfl_chain.chain.keys import load_ethereum_key
+from opfl_chain.chain.reverts import Reverted
+from opfl_chain.chain.rpc import Rpc
+from opfl_chain.chain.sender import TransactionSender
+from opfl_chain.chain.statement_signatures import sign_statement
+from opfl_chain.nodes.chain_view import ChainView
+from opfl_chain.nodes.errors import ModelMissing
+from opfl_chain.nodes.job import Job
+from opfl_chain.nodes.peers import Peers
+from opfl_chain.nodes.settings import NodeSettings
+from opfl_chain.nodes.state import State
+from opfl_chain.protocol.identifiers import JobId
+from opfl_chain.protocol.statements import Statement
+from opfl_chain.transport.errors import TransportError
+from opfl_chain.transport.messages import Response
+from opfl_chain.transport.routes import Route
+from opfl_chain.transport.server import HttpServer
+
+_BACKOFF_FIRST = 0.2
+_BACKOFF_LAST = 5.0
+
+
+@dataclass(frozen=True)
+class Moment:
+    """Where the chain is when a daemon acts."""
+
+    seen: int
+    """The last block of which this daemon knows all events."""
+    head: int
+    """The last block that there is: a transaction goes into a later one."""
+
+
+class Node(ABC):
+    """A context manager; leaving it closes what it holds."""
+
+    ROLE: ClassVar[str]
+    SCHEMA: ClassVar[str] = ""
+
+    def __init__(self, settings: NodeSettings) -> None:
+        self.settings = settings
+        self.log = logging.getLogger(f"opfl.{self.ROLE}")
+        self._open = contextlib.ExitStack()
+        self._wake = threading.Event()
+        self._stopping = False
+        self._moment: Moment | None = None
+        self.started = time.monotonic()
+        chain = settings.chain
+        with contextlib.ExitStack() as opened:
+            self.rpc = opened.enter_context(Rpc(chain.rpc_url))
+            deployment = Deployment.read(chain.deployment)
+            self.job = Job.find(self.rpc, deployment, JobId(chain.job))
+            self.account: LocalAccount = load_ethereum_key(
+                settings.account.keystore, settings.account.password()
+            )
+            self.sender = opened.enter_context(
+                TransactionSender(self.rpc, self.account, settings.state)
+            )
+            owner = f"{self.ROLE} {self.address} of job {self.job.id}"
+            self.state = State(settings.state / "state.sqlite", owner, self.SCHEMA)
+            opened.callback(self.state.close)
+            self.view = ChainView(self.job, settings.state / "chain.sqlite")
+            opened.callback(self.view.close)
+            self.cursor = opened.enter_context(
+                self.view.cursor(self.rpc, deployment.block, chain.confirmations)
+            )
+            self.peers = opened.enter_context(Peers(self.view, settings))
+            self._open = opened.pop_all()
+
+    @property
+    def address(self) -> str:
+        return self.account.address
+
+    # --- what a role adds
+
+    @abstractmethod
+    def act(self, now: Moment) -> None:
+        """Do what is due. Called again and again; each thing is done once."""
+
+    @abstractmethod
+    def routes(self) -> list[Route]:
+        """What this daemon answers, beside its health."""
+
+    @abstractmethod
+    def health(self) -> dict[str, Any]:
+        """What an operator wants to know of the role."""
+
+    @property
+    @abstractmethod
+    def done(self) -> bool:
+        """Whether the job has nothing left for this daemon."""
+
+    # --- running
+
+    def run(self) -> None:
+        """Serve and follow the chain until the job is over or `stop` is called."""
+        with contextlib.ExitStack() as running:
+            self.http = running.enter_context(
+                HttpServer(
+                    self.settings.listen,
+                    [
+                        Route("GET", "/health", lambda _: Response.json(self._health())),
+                        *self.routes(),
+                    ],
+                    tls=self.peers.own_tls,
+                    name=self.ROLE,
+                )
+            )
+            if self.settings.chain.ws_url:
+                running.enter_context(HeadWatcher(self.settings.chain.ws_url, self._wake.set))
+            self.log.info("listening", extra={"url": self.http.url})
+            self.sender.resume()
+            self._follow()
+
+    def stop(self) -> None:
+        """Make `run` return after what it is doing. Safe from any thread and from signals."""
+        self._stopping = True
+        self._wake.set()
+
+    def wake(self) -> None:
+        self._wake.set()
+
+    def send(self, call: Call, key: str) -> bool:
+        """Send a transaction once. A contract that refuses is no error: somebody was faster."""
+        try:
+            receipt = self.sender.send(call, key)
+        except (Reverted, SendError) as error:
+            self.log.info("not sent", extra={"intent": key, "reason": str(error)})
+            return False
+        self.log.info("sent", extra={"intent": key, "block": receipt.block_number})
+        return True
+
+    def sign(self, statement: Statement) -> bytes:
+        return sign_statement(self.account, statement, self.job.domain)
+
+    def _follow(self) -> None:
+        backoff = _BACKOFF_FIRST
+        while not (self._stopping or self.done):
+            self._wake.clear()
+            try:
+                step = self.cursor.step()
+                if step.caught_up:
+                    confirmations = self.settings.chain.confirmations
+                    self._moment = Moment(step.position, step.target + confirmations)
+                    self.act(self._moment)
+                    self._wake.wait(self.settings.chain.poll_seconds)
+                elif step.disturbed:
+                    self._wake.wait(_BACKOFF_FIRST)
+                backoff = _BACKOFF_FIRST
+            except (
+                RpcUnavailable,
+                TransportError,
+                ModelMissing,
+                sqlite3.OperationalError,
+            ) as error:
+                # A node, a peer or a disk that is away comes back, and nothing is lost meanwhile.
+                self.log.warning("trying again", extra={"reason": str(error), "seconds": backoff})
+                self._wake.wait(backoff)
+                backoff = min(2 * backoff, _BACKOFF_LAST)
+
+    def _health(self) -> dict[str, Any]:
+        moment = self._moment
+        return {
+            "role": self.ROLE,
+            "address": self.address,
+            "job": self.job.id,
+            "block": moment.seen if moment else None,
+            "head": moment.head if moment else None,
+            "uptime_seconds": round(time.monotonic() - self.started, 1),
+            "cpu_seconds": round(time.process_time(), 2),
+            **self.peers.traffic(),
+            **self.health(),
+        }
+
+    def close(self) -> None:
+        self._open.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,66 @@
+"""A daemon's own memory: SQLite that is on disk when a write returns.
+
+What the chain says is elsewhere (`chain_view`); here is what only this daemon knows.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from opfl_chain.nodes.errors import StateForeign
+
+_OWNER = "CREATE TABLE IF NOT EXISTS owner (name TEXT NOT NULL)"
+
+
+class State:
+    """One connection that threads share, one at a time."""
+
+    def __init__(self, path: Path, owner: str, schema: str) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._lock = threading.RLock()
+        self._db = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
+        self._db.execute("PRAGMA journal_mode = WAL")
+        self._db.execute("PRAGMA synchronous = FULL")
+        self._db.executescript(f"{_OWNER};{schema}")
+        found = self.one("SELECT name FROM owner")
+        if found is None:
+            self.write("INSERT INTO owner VALUES (?)", owner)
+        elif found[0] != owner:
+            self._db.close()
+            raise StateForeign(
+                f"{path} is of {found[0]}, not of {owner}: give this daemon a folder of its own"
+            )
+
+    def close(self) -> None:
+        with self._lock:
+            self._db.close()
+
+    def one(self, statement: str, *values: object) -> Any:
+        with self._lock:
+            return self._db.execute(statement, values).fetchone()
+
+    def all(self, statement: str, *values: object) -> Sequence[tuple[Any, ...]]:
+        with self._lock:
+            return self._db.execute(statement, values).fetchall()
+
+    def write(self, statement: str, *values: object) -> int:
+        """Returns how many rows changed."""
+        with self._lock:
+            return self._db.execute(statement, values).rowcount
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All writes of this block, or none."""
+        with self._lock:
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                self._db.execute("ROLLBACK")
+                raise
+            self._db.execute("COMMIT")
