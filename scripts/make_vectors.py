@@ -405,8 +405,8 @@ def delivery() -> Vector:
         "input in place of the gradient": spec.encode_delivery(full["input"]),
         "advice in place of the input": spec.encode_delivery(gradient, advice),
         "input in place of the advice": spec.encode_delivery(gradient, b"", full["input"]),
-        "one node too many": with_input(encoded(word("input"), longest, full["input"])).replace(
-            b"\x20" + word("input"), b"\x21" + word("input") + word("one more"), 1
+        "one node too many": with_input(
+            b"\x21" + encoded(word("input"), longest, word("one more") + full["input"])[1:]
         ),
         "number of nodes alone": with_input(b"\x00"),
         "ends in the commitment": with_input(training_input[:32]),

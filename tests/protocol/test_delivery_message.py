@@ -187,6 +187,19 @@ def test_other_packages_than_expected(change, match):
     refused(DATA, match, replace(EXPECTED, **change))
 
 
+@pytest.mark.parametrize("kind", ComponentKind)
+@pytest.mark.parametrize("words_each", [1, 4, 100])
+def test_no_delivery_is_larger_than_the_largest(kind, words_each):
+    expected = Expected(Scheme.SHARES, 1, words_each, words_each, words_each)
+    payload = bytes(32 if kind is ComponentKind.SEED else 8 * words_each)
+    first, second = (Component(index, kind, bytes(32), payload) for index in (1, 2))
+    each = SharePackage(Scheme.SHARES, 1, words_each, (bytes(32),) * 3, (first, second))
+    given = InputDelivery(each, bytes(32), (bytes(32),) * MOST_PROOF_NODES)
+    data = encode_delivery(Delivery(each, given, each))
+    assert decode_delivery(data, expected)
+    assert len(data) <= largest_delivery(expected)
+
+
 def test_largest_delivery_grows_with_what_is_expected():
     largest = largest_delivery(EXPECTED)
     assert largest_delivery(replace(EXPECTED, scheme=Scheme.MPC)) == largest + 2 * 4 * 16
