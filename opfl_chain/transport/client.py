@@ -162,6 +162,8 @@ class HttpClient:
             raise UrlInvalid(shown(url, _URL_SHOWN), f"is no URL ({error})") from error
         if base.scheme not in ("https", "http") or not base.host:
             raise UrlInvalid(shown(url, _URL_SHOWN), "is no URL of HTTPS")
+        if base.port is not None and base.port not in range(1, 1 << 16):
+            raise UrlInvalid(shown(url, _URL_SHOWN), "has a port that is not from 1 to 65535")
         if base.userinfo or base.query or base.fragment:
             raise UrlInvalid(shown(url, _URL_SHOWN), "has more than host, port and path")
         if base.scheme == "http" and not self._secure and not is_loopback(base.host):

@@ -34,7 +34,7 @@ class Route:
     def __post_init__(self) -> None:
         first, *segments = self.pattern.split("/")
         valid = all(_NAMED.fullmatch(each) or _LITERAL.fullmatch(each) for each in segments)
-        if first or not (valid or segments == [""]):
+        if first or not segments or not (valid or segments == [""]):
             raise RouteInvalid(
                 f"{self.pattern!r} is not the path of a route. Give /words/and/{{names}}."
             )
