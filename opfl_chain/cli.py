@@ -20,12 +20,14 @@ from opfl_chain.commands import (
     evaluate,
     keys,
     stake,
+    trail,
 )
 from opfl_chain.evaluation.errors import EvaluationError
 from opfl_chain.models.errors import ModelError
 from opfl_chain.mpc.errors import MpcError
 from opfl_chain.nodes.errors import NodeError
 from opfl_chain.protocol.errors import ProtocolError
+from opfl_chain.trail.errors import TrailError
 from opfl_chain.training.errors import TrainingError
 from opfl_chain.transport.errors import TransportError
 
@@ -39,6 +41,7 @@ FORESEEN = (
     NodeError,
     OSError,
     ProtocolError,
+    TrailError,
     TrainingError,
     TransportError,
 )
@@ -79,6 +82,7 @@ app.command()(stake.stake)
 app.command()(calibrate.calibrate)
 app.add_typer(bench.bench, name="bench")
 app.add_typer(evaluate.evaluate, name="evaluate")
+app.add_typer(trail.trail, name="trail")
 
 
 def main() -> None:

@@ -140,6 +140,7 @@ def _standing(
         if isinstance(e.event, RoundOpened)
     }
     jobs, deposits, beacon = contracts.jobs, contracts.deposits, contracts.beacon
+    seeds = {n: beacon.seed_of(id_, block=block) for n, id_ in rounds.items()}
     return Standing(
         terms=terms,
         progress=jobs.progress(job, block=block),
@@ -154,5 +155,12 @@ def _standing(
             for account in dict.fromkeys([*terms.members, terms.treasury])
         },
         accumulators={n: jobs.accumulator(id_, block=block) for n, id_ in rounds.items()},
-        seeds={n: beacon.seed_of(id_, block=block) for n, id_ in rounds.items()},
+        seeds=seeds,
+        withheld={
+            n: frozenset(m for m in terms.members if beacon.has_withheld(id_, m, block=block))
+            for n, id_ in rounds.items()
+            if not any(seeds[n])
+        },
+        rounds={n: jobs.round(id_, block=block) for n, id_ in rounds.items()},
+        clients={client: jobs.client(job, client, block=block) for client in clients},
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-from opfl_chain.chain.bindings.types import Account, JobProgress, JobTerms, Role
+from opfl_chain.chain.bindings.types import Account, Client, JobProgress, JobTerms, Role, Round
 from opfl_chain.chain.contract import Event
 from opfl_chain.protocol.identifiers import (
     Address,
@@ -72,6 +72,10 @@ class Standing:
     accumulators: Mapping[RoundNumber, bytes]
     seeds: Mapping[RoundNumber, bytes]
     """Zero where there is no beacon."""
+    withheld: Mapping[RoundNumber, frozenset[Address]]
+    """Members whose parts are missing, where the beacon is."""
+    rounds: Mapping[RoundNumber, Round]
+    clients: Mapping[Address, Client]
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,8 @@ def check(history: History) -> Iterator[Finding]:
             yield at(published, "seed of the signature", seed, published.event.seed)
         seed_now = round_.beacon.event.seed if round_.beacon is not None else _NO_SEED
         yield now("seed of the round", seed_now, trail.standing.seeds.get(number), round_=number)
+        if round_.beacon is None:
+            yield _withheld(history, round_)
 
 
 def _partials(history: History, round_: RoundHistory, message: bytes) -> Iterator[Finding]:
@@ -63,6 +65,14 @@ def _partials(history: History, round_: RoundHistory, message: bytes) -> Iterato
             beacon = history.after(entry, BeaconPublished)
             found = beacon.event.signature if beacon is not None else None
             yield at(entry, "sum of all parts is published with the last", total, found)
+
+
+def _withheld(history: History, round_: RoundHistory) -> Finding:
+    overdue = round_.schedule is not None and history.trail.block > round_.schedule.beacon
+    missing = {m for m in history.terms.members if overdue and m not in round_.partials}
+    found = history.trail.standing.withheld.get(round_.number, frozenset())
+    fact = "members that withheld their part"
+    return now(fact, sorted(missing), sorted(found), round_=round_.number)
 
 
 def _problem(public_key: bytes, message: bytes, signature: bytes) -> str:

@@ -44,6 +44,11 @@ def check(history: History) -> Iterator[Finding]:
         yield at(replaced, "the data set is a client's", True, replaced.event.client in clients)
         yield _recorded(replaced, replaced.event.root)
     yield now("clients", len(clients), trail.standing.progress.client_count)
+    roots = {e.event.client: e.event.root for e in trail.of(ClientEnrolled)}
+    roots |= {e.event.client: e.event.root for e in trail.of(DatasetRootReplaced)}
+    for client, root in roots.items():
+        found = trail.standing.clients.get(client)
+        yield now("root of the data set", root, found and found.dataset_root, who=client)
 
 
 def _recorded(entry: Entry[Event], root: bytes) -> Finding:

@@ -7,15 +7,23 @@ from collections.abc import Iterator
 
 from opfl_chain.chain.bindings.events import VerdictAttested, VerdictDecided
 from opfl_chain.trail.history import History
-from opfl_chain.trail.report import Finding, at
+from opfl_chain.trail.report import Finding, at, now
 from opfl_chain.trail.round_history import RoundHistory, attested_hash, read_verdict
 
 _MAJORITY = 2
 
 
 def check(history: History) -> Iterator[Finding]:
-    for round_ in history.rounds.values():
+    for number, round_ in history.rounds.items():
         yield from _attestations(history, round_)
+        found = history.trail.standing.rounds.get(number)
+        if found is not None:
+            members = history.terms.members
+            attested = [round_.attested.get(member) for member in members]
+            hashes = tuple(attested_hash(e) if e is not None else bytes(32) for e in attested)
+            yield now("hashes that members attested", hashes, found.attestations, round_=number)
+            mask = sum(1 << i for i, member in enumerate(members) if member in round_.majority)
+            yield now("mask of the majority", mask, found.majority, round_=number)
 
 
 def _attestations(history: History, round_: RoundHistory) -> Iterator[Finding]:
