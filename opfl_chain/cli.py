@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from opfl_chain.attacks.errors import AttackError
 from opfl_chain.calibration.errors import CalibrationError
@@ -13,6 +14,7 @@ from opfl_chain.chain.errors import ChainError
 from opfl_chain.commands import (
     bench,
     calibrate,
+    certs,
     daemons,
     demo,
     deploy,
@@ -78,6 +80,7 @@ app.command()(daemons.committee)
 app.command()(daemons.server)
 app.command()(deploy.deploy)
 app.add_typer(keys.keys, name="keys")
+app.command()(certs.certs)
 app.command()(stake.stake)
 app.command()(calibrate.calibrate)
 app.add_typer(bench.bench, name="bench")
@@ -90,7 +93,8 @@ def main() -> None:
     try:
         app()
     except FORESEEN as error:
-        Console(stderr=True).print(f"[red]error:[/] {error}", highlight=False, soft_wrap=True)
+        message = f"[red]error:[/] {escape(str(error))}"
+        Console(stderr=True).print(message, highlight=False, soft_wrap=True)
         sys.exit(1)
     except KeyboardInterrupt:
         Console(stderr=True).print("interrupted")

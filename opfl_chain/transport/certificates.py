@@ -1,4 +1,4 @@
-"""The committee's certificate authority, and the members' certificates under it.
+"""The certificate authority of a job's members and server, and the certificates under it.
 
 Each certificate is for one DNS name and good for both ends of a connection. Keys are on P-256.
 """
@@ -6,6 +6,7 @@ Each certificate is for one DNS name and good for both ends of a connection. Key
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -35,18 +36,18 @@ class Authority:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self.certificate, key_file = _files(folder, _AUTHORITY)
+        self.certificate, self.private_key = _files(folder, _AUTHORITY)
         try:
             self._certificate = x509.load_pem_x509_certificate(self.certificate.read_bytes())
-            key = serialization.load_pem_private_key(key_file.read_bytes(), password=None)
+            key = serialization.load_pem_private_key(self.private_key.read_bytes(), password=None)
         except (OSError, ValueError, TypeError) as error:
             raise TlsInvalid(f"there is no authority in {folder} ({error}). Create one.") from error
         if not isinstance(key, ec.EllipticCurvePrivateKey) or (
             key.public_key() != self._certificate.public_key()
         ):
             raise TlsInvalid(
-                f"{key_file} is not the key of {self.certificate}. Restore both from a backup, or "
-                "create another authority and issue all certificates anew."
+                f"{self.private_key} is not the key of {self.certificate}. Restore both from a "
+                "backup, or create another authority and issue all certificates anew."
             )
         self._key = key
 
@@ -63,13 +64,21 @@ class Authority:
         _write(folder, _AUTHORITY, key, unsigned.sign(key, hashes.SHA256()))
         return cls(folder)
 
+    @classmethod
+    def open_or_create(cls, folder: Path) -> Authority:
+        """The one in the folder, or a new one if there is no trace of any."""
+        there = any(path.exists() for path in _files(folder, _AUTHORITY))
+        return cls(folder) if there else cls.create(folder)
+
+    def issue_all(self, names: Sequence[str], days: int = MEMBER_DAYS) -> dict[str, TlsFiles]:
+        """Issue for each of these names, or for none if any cannot be."""
+        for name in names:
+            self._require_unused(name)
+        return {name: self.issue(name, days) for name in names}
+
     def issue(self, name: str, days: int = MEMBER_DAYS) -> TlsFiles:
         """Make a key and a certificate with this DNS name, in NAME.key and NAME.pem."""
-        if name == _AUTHORITY or not _DNS_NAME.fullmatch(name):
-            raise TlsInvalid(
-                f"{name!r} is not a name for a certificate. Give a DNS name in lower case, other "
-                f"than {_AUTHORITY!r}."
-            )
+        self._require_unused(name)
         key = ec.generate_private_key(ec.SECP256R1())
         unsigned = (
             _certificate(_common_name(name), key, self._certificate.subject, self._key, days)
@@ -81,10 +90,25 @@ class Authority:
         _write(self._folder, name, key, unsigned.sign(self._key, hashes.SHA256()))
         return TlsFiles(*_files(self._folder, name), self.certificate)
 
+    def _require_unused(self, name: str) -> None:
+        if name == _AUTHORITY or not _DNS_NAME.fullmatch(name):
+            raise TlsInvalid(
+                f"{name!r} is not a name for a certificate. Give a DNS name in lower case, other "
+                f"than {_AUTHORITY!r}."
+            )
+        _require_new(self._folder, name)
+
 
 def _files(folder: Path, name: str) -> tuple[Path, Path]:
     """Of a certificate and of its key."""
     return folder / f"{name}.pem", folder / f"{name}.key"
+
+
+def _require_new(folder: Path, name: str) -> None:
+    certificate, key = _files(folder, name)
+    for path in (key, certificate):
+        if path.exists():
+            raise TlsInvalid(f"{path} exists already and may be in use. Move it away first.")
 
 
 def _common_name(name: str) -> x509.Name:
@@ -133,10 +157,8 @@ def _write(
     folder: Path, name: str, key: ec.EllipticCurvePrivateKey, certificate: x509.Certificate
 ) -> None:
     """Into new files, of which only the owner can read the key."""
+    _require_new(folder, name)
     certificate_file, key_file = _files(folder, name)
-    for path in (key_file, certificate_file):
-        if path.exists():
-            raise TlsInvalid(f"{path} exists already and may be in use. Move it away first.")
     key_file.touch(0o600, exist_ok=False)
     key_file.write_bytes(
         key.private_bytes(
