@@ -10,8 +10,6 @@ from __future__ import annotations
 import itertools
 import socket
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -20,6 +18,7 @@ from pathlib import Path
 from types import TracebackType
 
 from opfl_chain.benchmarks.namespace import Namespace
+from opfl_chain.benchmarks.network import Network
 from opfl_chain.mpc.local_committee import LocalCommittee
 from opfl_chain.mpc.party import Party
 from opfl_chain.mpc.ranks import MEMBERS
@@ -27,11 +26,8 @@ from opfl_chain.mpc.seat import Seat
 from opfl_chain.mpc.tls import certificate_name
 from opfl_chain.transport.certificates import Authority
 
-_FORWARDER = Path(__file__).with_name("forwarder.py")
 _HOSTS = tuple(f"10.77.0.{rank + 1}" for rank in range(MEMBERS))
-_PREFIX = 24
 _PORT = 7000
-_STOP_SECONDS = 5.0
 _PROBES = 5
 _PROBE_SECONDS = 10.0
 
@@ -58,11 +54,9 @@ class WideAreaNetwork:
     def __init__(self, rtt_ms: float) -> None:
         with ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="opfl-wan-")))
-            self._members = [stack.enter_context(Namespace(host, _PREFIX)) for host in _HOSTS]
+            self._members = stack.enter_context(Network(_HOSTS, rtt_ms / 2000)).hosts
             authority = Authority.create(folder)
             self._files = [authority.issue(certificate_name(rank)) for rank in range(MEMBERS)]
-            self._forwarder = self._start_forwarder(rtt_ms / 2000)
-            stack.callback(self._stop_forwarder)
             self._resources = stack.pop_all()
 
     def committee(self) -> LocalCommittee:
@@ -84,26 +78,6 @@ class WideAreaNetwork:
 
     def _start_party(self, seat: Seat) -> Party:
         return self._members[seat.rank].run(lambda: Party(seat))
-
-    def _start_forwarder(self, seconds: float) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            [
-                *(sys.executable, "-I", "-S", _FORWARDER, str(seconds)),
-                *(f"{member.tun}={member.address}" for member in self._members),
-            ],
-            stdin=subprocess.PIPE,
-            pass_fds=[member.tun for member in self._members],
-            start_new_session=True,
-        )
-
-    def _stop_forwarder(self) -> None:
-        if self._forwarder.stdin is not None:
-            self._forwarder.stdin.close()
-        try:
-            self._forwarder.wait(_STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._forwarder.kill()
-            self._forwarder.wait()
 
     def __enter__(self) -> WideAreaNetwork:
         return self
