@@ -233,6 +233,6 @@ def _with_margin(estimate: Any, call: Call, block_limit: int) -> int:
         estimate.context = call.description
     if isinstance(estimate, ChainError):
         raise estimate
-    gas = int(estimate, 16)
+    gas = int(estimate, 16) + call.spare_gas
     # State moves between the estimate and the block. Never beyond the block's own limit, though.
     return max(gas, min(gas + gas * _GAS_MARGIN_PERCENT // 100, block_limit))

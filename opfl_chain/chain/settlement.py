@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from opfl_chain.chain.broadcaster import Broadcaster
-from opfl_chain.chain.errors import NonceTaken, UnknownIntent
+from opfl_chain.chain.errors import NodeRefused, NonceTaken, UnknownIntent
 from opfl_chain.chain.receipt import Receipt
 from opfl_chain.chain.reverts import Reverted
 from opfl_chain.chain.rpc import Rpc
@@ -132,4 +132,6 @@ class Settlement:
             self._rpc.request("eth_call", again, hex(int(receipt["blockNumber"], 16) - 1))
         except Reverted as error:
             return error
+        except NodeRefused as error:  # out of gas, for one
+            return Reverted(error.message)
         return Reverted("reverted when it was mined, though it did not on the block before")

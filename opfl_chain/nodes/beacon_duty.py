@@ -15,6 +15,10 @@ _SIGNATURE_BYTES = 128
 """A point in G1, as the precompiles of EIP-2537 take it."""
 
 
+_SETTLING_GAS = 150_000
+"""The third of three signatures also writes the seed."""
+
+
 class BeaconDuty:
     """Members ask each other for their signatures, and one of them publishes the aggregate.
 
@@ -43,7 +47,7 @@ class BeaconDuty:
         if now.head >= deadline - self._margin and address not in published:
             call = self._node.job.contracts.beacon.publish_partial(
                 round_.id, address, own.eip2537()
-            )
+            ).with_spare_gas(_SETTLING_GAS)
             self._node.send(call, f"partial {round_.number}")
 
     def _signed(self, round_: RoundView, now: Moment) -> bls.Signature:

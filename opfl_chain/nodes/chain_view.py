@@ -115,9 +115,8 @@ class ChainView:
     def finalised_rounds(self) -> list[RoundView]:
         return self._rounds("WHERE over = 'finalised' ORDER BY number")
 
-    def decided_rounds(self, since: int) -> list[RoundView]:
-        """From this number on."""
-        return self._rounds("WHERE verdict_hash IS NOT NULL AND number >= ? ORDER BY number", since)
+    def rounds_since(self, number: int) -> list[RoundView]:
+        return self._rounds("WHERE number >= ? ORDER BY number", number)
 
     def direct_commitments(self, round_id: RoundId) -> dict[Address, bytes]:
         """In the order of the chain."""

@@ -34,6 +34,8 @@ from opfl_chain.training.aggregate import weights_hash
 from opfl_chain.transport.errors import TransportError
 from opfl_chain.transport.routes import Route
 
+_ASK_EVERY = 4
+"""Blocks between two questions for an acquittal."""
 _RELAY_MARGIN = 3
 """A batch must be on chain so many blocks before the deadline, or the client commits itself."""
 
@@ -59,6 +61,8 @@ class Client(Node):
         if settings.cheat and self._misdelivery is None:
             self._attack = attack_named(settings.cheat)
         self._phase = "starting"
+        self._left = False
+        self._asked_at = 0
 
     @cached_property
     def contributor(self) -> Contributor:
@@ -73,8 +77,7 @@ class Client(Node):
 
     @property
     def done(self) -> bool:
-        left = self.view.unbonding(self.address, Role.CLIENT)
-        return left is not None and left[1]
+        return self._left
 
     def routes(self) -> list[Route]:
         return []
@@ -219,8 +222,9 @@ class Client(Node):
 
     def _defend(self, slash: SlashView, now: Moment) -> None:
         """Veto a slash with what members signed: that we delivered, or that we were right."""
-        if now.head + 1 >= slash.executable_at:
+        if now.head + 1 >= slash.executable_at or now.head < self._asked_at + _ASK_EVERY:
             return
+        self._asked_at = now.head
         round_ = self.view.round(slash.round)
         if round_ is None:
             return
@@ -239,12 +243,8 @@ class Client(Node):
 
     def _leave(self, now: Moment) -> None:
         self._phase = "leaving"
-        unbonding = self.view.unbonding(self.address, Role.CLIENT)
-        if unbonding is None:
-            self.send(self.job.contracts.jobs.unbond_deposit(self.job.id), "unbond")
-        elif now.head + 1 >= unbonding[0] and not unbonding[1]:
-            call = self.job.contracts.deposits.withdraw(self.job.id, Role.CLIENT)
-            self.send(call, "withdraw")
+        unbond = self.job.contracts.jobs.unbond_deposit(self.job.id)
+        self._left = self.take_money(Role.CLIENT, unbond, now)
 
     # --- what is kept
 

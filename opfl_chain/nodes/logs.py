@@ -32,4 +32,5 @@ def log_to_stderr(name: str, level: int = logging.INFO) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines(name))
     logging.basicConfig(level=level, handlers=[handler], force=True)
-    logging.getLogger("httpx").setLevel(logging.WARNING)
+    for library in ("httpx", "jax"):
+        logging.getLogger(library).setLevel(logging.WARNING)

@@ -8,7 +8,6 @@ from opfl_chain.chain.bindings.types import Role
 from opfl_chain.chain.bindings.types import Verdict as EncodedVerdict
 from opfl_chain.chain.keys import load_bls_key
 from opfl_chain.mpc.party import Party, PartySession
-from opfl_chain.mpc.ranks import MEMBERS
 from opfl_chain.mpc.seat import Seat
 from opfl_chain.nodes import claims, member_store, models
 from opfl_chain.nodes.audit_desk import AuditDesk
@@ -30,6 +29,11 @@ from opfl_chain.protocol.beacon import proof_of_possession_message
 from opfl_chain.protocol.identifiers import Address
 from opfl_chain.protocol.verdict import Verdict
 from opfl_chain.transport.routes import Route
+
+_DECIDING_GAS = 150_000
+"""The attestation that decides writes more than one that does not, whichever comes second."""
+
+_RECENT_ROUNDS = 16
 
 
 class Member(Node):
@@ -58,6 +62,7 @@ class Member(Node):
         self._desk = AuditDesk(Party(self._seat()), settings.mpc_join_seconds, self.wake)
         self._open.callback(self._desk.close)
         self._desk.prepare(self.judging.warm)
+        self._left = False
 
     @property
     def moment(self) -> Moment | None:
@@ -65,8 +70,7 @@ class Member(Node):
 
     @property
     def done(self) -> bool:
-        unbonding = self.view.unbonding(self.address, Role.MEMBER)
-        return unbonding is not None and unbonding[1]
+        return self._left
 
     def routes(self) -> list[Route]:
         return MemberEndpoints(self).routes()
@@ -83,12 +87,10 @@ class Member(Node):
         round_ = self.view.latest_round()
         if round_ is not None and round_.over is None:
             self.sign_beacon(round_, now)
-            if round_.verdict_hash is None:
-                self.judge(round_, now)
-            else:
-                self._conclude(round_)
-        for decided in self._unsettled_rounds():
-            self._enforcement.act(decided, now)
+            self._conclude(round_)
+        for recent in self._recent_rounds():
+            self.judge(recent, now)
+            self._enforcement.act(recent, now)
         for slash in self.view.slashes():
             self._enforcement.act_on_slash(slash, now)
             if self._enforcement.awaits_second_replay(slash):
@@ -103,23 +105,29 @@ class Member(Node):
         self._beacon.act(round_, now)
 
     def judge(self, round_: RoundView, now: Moment) -> None:
-        """Attest what was found, or have it found out."""
-        if self.address in self.view.attestations(round_.id) or not round_.settled(now.seen):
-            return
-        if now.head >= round_.schedule.attest:
+        """Attest what was found, also when others have decided already, or have it found out."""
+        attested = self.address in self.view.attestations(round_.id)
+        if attested or not round_.settled(now.seen) or now.head >= round_.schedule.attest:
             return
         verdict = self.store.judgement(round_.number)
-        if verdict is None and now.head >= round_.schedule.attest - self._alone_margin:
-            verdict = self.judging.alone(round_)
-            self.store.keep_judgement(round_.number, verdict)
+        if verdict is None and round_.verdict_hash is None:
+            verdict = self._find_out(round_, now)
         if verdict is not None:
             self.attest(round_, verdict)
-        elif not self.judging.missing(round_) or now.seen > round_.schedule.deliver:
+
+    def _find_out(self, round_: RoundView, now: Moment) -> Verdict | None:
+        """With the peers as long as there is time, and then alone."""
+        if now.head >= round_.schedule.attest - self._alone_margin:
+            verdict = self.judging.alone(round_)
+            self.store.keep_judgement(round_.number, verdict)
+            return verdict
+        if not self.judging.missing(round_) or now.seen > round_.schedule.deliver:
             self._desk.offer(f"judge {round_.id}", lambda session: self._judge(session, round_))
+        return None
 
     def attest(self, round_: RoundView, verdict: Verdict) -> None:
         encoded = EncodedVerdict(verdict.passes_bytes, verdict.faults_bytes)
-        call = self.job.contracts.jobs.attest(round_.id, encoded)
+        call = self.job.contracts.jobs.attest(round_.id, encoded).with_spare_gas(_DECIDING_GAS)
         self.send(call, f"attest {round_.number}")
 
     def _judge(self, session: PartySession, round_: RoundView) -> None:
@@ -185,19 +193,13 @@ class Member(Node):
         """Once no slash is open that we could still be needed for."""
         if any(map(self._enforcement.awaits_second_replay, self.view.slashes())):
             return
-        unbonding = self.view.unbonding(self.address, Role.MEMBER)
-        if unbonding is None:
-            self.send(self.job.contracts.jobs.unbond_stake(self.job.id), "unbond")
-        elif now.head + 1 >= unbonding[0] and not unbonding[1]:
-            deposits = self.job.contracts.deposits
-            if deposits.credit_of(self.address):
-                self.send(deposits.withdraw_credit(self.address), "withdraw credit")
-            self.send(deposits.withdraw(self.job.id, Role.MEMBER), "withdraw")
+        unbond = self.job.contracts.jobs.unbond_stake(self.job.id)
+        self._left = self.take_money(Role.MEMBER, unbond, now)
 
-    def _unsettled_rounds(self) -> list[RoundView]:
-        """Decided ones of which something may still have to be done: the newest few."""
+    def _recent_rounds(self) -> list[RoundView]:
+        """Those of which something may still have to be done."""
         latest = self.view.latest_round()
-        return self.view.decided_rounds(max(0, latest.number - MEMBERS)) if latest else []
+        return self.view.rounds_since(latest.number - _RECENT_ROUNDS) if latest else []
 
     def _forget(self, now: Moment) -> None:
         """Delete shares that no audit and no slash can ask for any more."""

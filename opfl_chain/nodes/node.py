@@ -18,9 +18,10 @@ from typing import Any, ClassVar, Self
 
 from eth_account.signers.local import LocalAccount
 
+from opfl_chain.chain.bindings.types import Role
 from opfl_chain.chain.call import Call
 from opfl_chain.chain.deployment import Deployment
-from opfl_chain.chain.errors import RpcUnavailable, SendError
+from opfl_chain.chain.errors import NodeRefused, RpcUnavailable, SendError
 from opfl_chain.chain.heads import HeadWatcher
 from opfl_chain.chain.keys import load_ethereum_key
 from opfl_chain.chain.reverts import Reverted
@@ -42,6 +43,7 @@ from opfl_chain.transport.server import HttpServer
 
 _BACKOFF_FIRST = 0.2
 _BACKOFF_LAST = 5.0
+_MOST_ATTEMPTS = 5
 
 
 @dataclass(frozen=True)
@@ -144,17 +146,41 @@ class Node(ABC):
         self._wake.set()
 
     def send(self, call: Call, key: str) -> bool:
-        """Send a transaction once. A contract that refuses is no error: somebody was faster."""
-        try:
-            receipt = self.sender.send(call, key)
-        except (Reverted, SendError) as error:
-            self.log.info("not sent", extra={"intent": key, "reason": str(error)})
-            return False
-        self.log.info("sent", extra={"intent": key, "block": receipt.block_number})
-        return True
+        """Have a transaction executed once. A contract that refuses is no error: others are fast.
+
+        Only what was mined and failed, and is due all the same, is sent anew.
+        """
+        for name in (key, *(f"{key}, attempt {n}" for n in range(2, _MOST_ATTEMPTS + 1))):
+            tried = self.sender.nonce_of(name) is not None
+            try:
+                receipt = self.sender.send(call, name)
+            except (Reverted, SendError) as error:
+                if tried and isinstance(error, Reverted):
+                    continue
+                self.log.info("not executed", extra={"intent": name, "reason": str(error)})
+                return False
+            if not tried:
+                self.log.info("executed", extra={"intent": name, "block": receipt.block_number})
+            return True
+        return False
 
     def sign(self, statement: Statement) -> bytes:
         return sign_statement(self.account, statement, self.job.domain)
+
+    def take_money(self, role: Role, unbond: Call, now: Moment) -> bool:
+        """Ask for what is locked, and withdraw it when it is due. True once nothing is left."""
+        deposits = self.job.contracts.deposits
+        unbonding = self.view.unbonding(self.address, role)
+        if unbonding is None:
+            self.send(unbond, "unbond")
+            return False
+        if now.head + 1 < unbonding[0]:
+            return False
+        if deposits.credit_of(self.address):
+            self.send(deposits.withdraw_credit(self.address), "withdraw credit")
+        if deposits.account(self.job.id, role, self.address).balance:
+            self.send(deposits.withdraw(self.job.id, role), "withdraw")
+        return not deposits.account(self.job.id, role, self.address).balance
 
     def _follow(self) -> None:
         backoff = _BACKOFF_FIRST
@@ -172,6 +198,7 @@ class Node(ABC):
                 backoff = _BACKOFF_FIRST
             except (
                 RpcUnavailable,
+                NodeRefused,
                 TransportError,
                 ModelMissing,
                 sqlite3.OperationalError,

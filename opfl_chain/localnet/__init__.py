@@ -1,0 +1,1 @@
+"""A whole job on one machine: a chain, and every role in a process of its own."""
