@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from opfl_chain.chain.files import write_atomically
+from opfl_chain.commands import evaluate_lab
 from opfl_chain.commands.options import JsonFile
 
 evaluate = typer.Typer(help="Evaluate what honest and cheating clients meet.", no_args_is_help=True)
@@ -125,3 +126,6 @@ def table_of(rows: list[dict[str, Any]]) -> Table:
             *("> 1" if floor is None else f"{floor:.1e}" for floor in floors),
         )
     return table
+
+
+evaluate_lab.register(evaluate)

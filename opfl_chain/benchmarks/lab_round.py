@@ -1,0 +1,201 @@
+"""What a round costs beside its audits: transfer of shares, aggregation, and the chain."""
+
+from __future__ import annotations
+
+import os
+import socket
+import statistics
+import struct
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from opfl_chain.benchmarks.step import held, packages_of, shared
+from opfl_chain.chain.devnet import StartedDevnet, start_devnet
+from opfl_chain.mpc.committee import Committee
+from opfl_chain.mpc.gates import aggregate
+from opfl_chain.mpc.local_committee import LocalCommittee
+from opfl_chain.protocol.hashing import keccak256
+from opfl_chain.protocol.identifiers import ClientIndex, JobId
+from opfl_chain.protocol.verdict import Verdict
+from opfl_chain.rehearsal.stage import ACCOUNTS_BESIDE_CLIENTS, Stage
+from opfl_chain.rehearsal.terms import model_hash
+
+_LENGTH = struct.Struct(">Q")
+SESSION_SECONDS = 600.0
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True)
+class RoundCosts:
+    """Medians. Seconds of a client are spent by all clients at once, those of members likewise."""
+
+    clients: int
+    share_seconds: float
+    """One client splits a gradient, hashes the shares and packs them."""
+    transfer_seconds: float
+    """Three packages over loopback, each written to disk before it is acknowledged."""
+    transfer_bytes: int
+    input_transfer_seconds: float
+    """The same for an input, which is all that is shared if everything runs inside MPC."""
+    input_transfer_bytes: int
+    aggregation_seconds: float
+    """Three processes add up the shares of all clients, and open the sum."""
+    chain_node_seconds: float
+    """CPU time of the chain's node for the transactions of one round."""
+    gas: int
+
+    @property
+    def report(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def round_costs(
+    coordinates: int, input_words: int, clients: int, repeats: int, progress: Callable[[str], None]
+) -> RoundCosts:
+    """Measure on this machine."""
+    random = np.random.default_rng(0)
+    gradient, training_input = (
+        random.integers(-(1 << 50), 1 << 50, count) for count in (coordinates, input_words)
+    )
+    progress("sharing and sending")
+    share_seconds = _median(repeats, lambda: _timed(lambda: packages_of(gradient)))
+    sent = packages_of(gradient)[1]
+    sent_inputs = packages_of(training_input)[1]
+    with Members(len(sent)) as members:
+        transfer = _median(repeats, lambda: _timed(lambda: members.deliver(sent)))
+        inputs = _median(repeats, lambda: _timed(lambda: members.deliver(sent_inputs)))
+    progress("aggregating")
+    aggregation = _aggregation_seconds(gradient, clients, repeats)
+    progress("playing rounds on a chain")
+    node_seconds, gas = _chain_costs(clients, repeats)
+    return RoundCosts(
+        clients,
+        share_seconds,
+        transfer,
+        sum(map(len, sent)),
+        inputs,
+        sum(map(len, sent_inputs)),
+        aggregation,
+        node_seconds,
+        gas,
+    )
+
+
+class Members:
+    """Listeners that write to disk whatever a client sends, and then say so."""
+
+    def __init__(self, count: int) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="opfl-bench-")
+        self._sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+        self._threads = [
+            threading.Thread(target=self._serve, args=(rank, each), daemon=True)
+            for rank, each in enumerate(self._sockets)
+        ]
+
+    def __enter__(self) -> Members:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        for each in self._sockets:
+            each.shutdown(socket.SHUT_RDWR)
+            each.close()
+        for thread in self._threads:
+            thread.join()
+        self._folder.cleanup()
+
+    def deliver(self, packages: Sequence[bytes]) -> None:
+        """Send to all members at once, and wait for all."""
+        senders = [
+            threading.Thread(target=self._send, args=(each.getsockname(), package))
+            for each, package in zip(self._sockets, packages, strict=True)
+        ]
+        for sender in senders:
+            sender.start()
+        for sender in senders:
+            sender.join()
+
+    def _send(self, address: Any, package: bytes) -> None:
+        with socket.create_connection(address) as connection:
+            connection.sendall(_LENGTH.pack(len(package)) + package)
+            if connection.recv(1) != b"1":
+                raise AssertionError("a member did not acknowledge its package")
+
+    def _serve(self, rank: int, listener: socket.socket) -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:  # closed
+                return
+            with connection, connection.makefile("rb") as stream:
+                (size,) = _LENGTH.unpack(stream.read(_LENGTH.size))
+                with (Path(self._folder.name) / str(rank)).open("wb") as file:
+                    file.write(stream.read(size))
+                    file.flush()
+                    os.fsync(file.fileno())
+                connection.sendall(b"1")
+
+
+def _aggregation_seconds(gradient: np.ndarray[Any, Any], clients: int, repeats: int) -> float:
+    vector = shared(gradient)
+
+    def once(committee: Committee) -> float:
+        return max(committee.each(lambda session: _timed(lambda: _add(session))))
+
+    def _add(session: Any) -> None:
+        aggregate(session, [held(vector, session.rank)] * clients)
+
+    with LocalCommittee() as local, local.session(seconds=SESSION_SECONDS) as committee:
+        once(committee)
+        return _median(repeats, lambda: once(committee))
+
+
+def _chain_costs(clients: int, rounds: int) -> tuple[float, int]:
+    """The node's CPU seconds and the gas of an honest round."""
+    with (
+        start_devnet("anvil", accounts=clients + ACCOUNTS_BESIDE_CLIENTS) as devnet,
+        tempfile.TemporaryDirectory(prefix="opfl-bench-") as folder,
+        Stage(devnet.rpc, devnet.accounts, devnet.mine, Path(folder)) as stage,
+    ):
+        assert isinstance(devnet, StartedDevnet)
+        stage.register_keys()
+        job, _ = stage.create_job(audit_rate=0.0, rounds=rounds + 1)
+        stage.join(job)
+        stage.enrol(job)
+        _round(stage, job, 0)  # the first is dearer: slots are written for the first time
+        before = _cpu_seconds(devnet.pid)
+        gas = [_round(stage, job, number) for number in range(1, rounds + 1)]
+        return (_cpu_seconds(devnet.pid) - before) / rounds, round(statistics.median(gas))
+
+
+def _round(stage: Stage, job: JobId, number: int) -> int:
+    round_id, opened = stage.open_round(job)
+    receipts = [opened, *stage.commit(round_id, stage.clients), stage.publish_beacon(round_id)]
+    everyone = Verdict.of({ClientIndex(i) for i in range(len(stage.clients))}, {})
+    receipts += stage.attest(round_id, everyone, (0, 1, 2))
+    receipts.append(stage.finalise(round_id, keccak256(b"aggregate"), model_hash(number + 1)))
+    return sum(receipt.gas_used for receipt in receipts)
+
+
+def _cpu_seconds(pid: int) -> float:
+    """User and system time of a process, all threads."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+def _timed(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def _median(repeats: int, measure: Callable[[], float]) -> float:
+    return statistics.median(measure() for _ in range(repeats))

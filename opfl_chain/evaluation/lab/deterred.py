@@ -1,0 +1,107 @@
+"""`deterrence`: how often cheats are caught in simulated jobs, and what they earn.
+
+Audits are drawn as the protocol draws them, by seeds and addresses. An audited round is rejected as
+often as `general-attacks` measured it for the kind of cheat.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from opfl_chain.evaluation.lab.settings import LabSettings
+from opfl_chain.protocol.economics import Deterrence
+from opfl_chain.protocol.hashing import keccak256
+from opfl_chain.protocol.sampling import audit_rate_of, is_audited
+
+RATES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.10)
+ROUNDS, SKIPPED = 1000, 100
+DEPOSITS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)
+CONFIDENCE = 1.96
+GUIDED = "opfl-guided"
+
+
+def deterrence(settings: LabSettings, general: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Detection by audit rate, and the profit of each cheat by deposit at the paper's rates."""
+    random = np.random.default_rng(settings.seed)
+    chances, sources = rejection_chances(general)
+    jobs = settings.simulated_jobs
+    drawn = {rate: audited_cheats(rate, jobs, settings.seed) for rate in RATES}
+    rules = Deterrence(SKIPPED)
+    rows = [_detection_row(rules, rate, audits, jobs) for rate, audits in drawn.items()]
+    profits = [
+        {
+            "attack": attack,
+            "rejected_when_audited": chance,
+            "audit_rate": rate,
+            "deposit": deposit,
+            **_profit(drawn[rate], chance, deposit, random),
+        }
+        for attack, chance in chances.items()
+        for rate in (0.01, 0.05, 0.10)
+        for deposit in (*DEPOSITS, rules.required_deposit(rate))
+    ]
+    return {
+        "jobs": jobs,
+        "rounds": ROUNDS,
+        "cheating_rounds": SKIPPED,
+        "chances_from": sources,
+        "rows": rows,
+        "profits": profits,
+    }
+
+
+def rejection_chances(general: Mapping[str, Any] | None) -> tuple[dict[str, float], str]:
+    """How likely an audit rejects each cheat: 1 - ASR, the lowest of all runs."""
+    if general is None:
+        return {"any cheat that audits reject": 1.0}, "assumed"
+    found: dict[str, float] = {}
+    for run in general["runs"]:
+        for each in run["attacks"]:
+            chance = 1.0 - (each["asr"][GUIDED] or 0.0)
+            found[each["attack"]] = min(found.get(each["attack"], 1.0), chance)
+    # Replays agree with these, whatever is audited.
+    return {**found, "poison": 0.0, "drift": 0.0}, "general-attacks and drift"
+
+
+def audited_cheats(rate: float, jobs: int, seed: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """In how many of its cheating rounds the client of each job is audited."""
+    threshold = audit_rate_of(rate)
+    found = np.zeros(jobs, np.int64)
+    for job in range(jobs):
+        client = "0x" + keccak256(b"client", job.to_bytes(8, "big"))[:20].hex()
+        for number in range(SKIPPED):
+            # Beacons of different rounds are independent, so any rounds do for those that cheat.
+            place = seed.to_bytes(8, "big"), job.to_bytes(8, "big"), number.to_bytes(8, "big")
+            found[job] += is_audited(keccak256(b"seed", *place), client, threshold)
+    return found
+
+
+def _detection_row(
+    rules: Deterrence, rate: float, audits: np.ndarray[Any, np.dtype[np.int64]], jobs: int
+) -> dict[str, Any]:
+    measured = float((audits > 0).mean())
+    expected = rules.detection_probability(rate)
+    spread = CONFIDENCE * math.sqrt(max(expected * (1 - expected), 1 / jobs) / jobs)
+    deters = expected > rules.false_rejection
+    return {
+        "audit_rate": rate,
+        "detected": measured,
+        "formula": expected,
+        "within_95_percent": abs(measured - expected) <= spread,
+        "required_deposit": rules.required_deposit(rate) if deters else None,
+    }
+
+
+def _profit(
+    audits: np.ndarray[Any, np.dtype[np.int64]],
+    chance: float,
+    deposit: float,
+    random: np.random.Generator,
+) -> dict[str, float]:
+    """What cheating earns on average: one unit of computation, less the deposit if it is lost."""
+    caught = float((random.binomial(audits, chance) > 0).mean())
+    return {"detected": caught, "profit": 1.0 - caught * deposit}

@@ -1,0 +1,63 @@
+"""Steps that adaptive attacks are tried on: those whose honest update predicts rightly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from opfl_chain.attacks.pgd import Victims
+from opfl_chain.evaluation.evaluated import spread
+from opfl_chain.evaluation.lab.lab_run import LabRun
+from opfl_chain.evaluation.lab.trajectory import TrainedStep
+from opfl_chain.protocol.policy import Sgd
+from opfl_chain.verifiers.verifier import Reference
+
+BEGINNING, WHOLE_RUN = "beginning", "whole run"
+STAGES = (BEGINNING, WHOLE_RUN)
+"""The first steps after calibration, as the paper seems to take them, or steps of all stages."""
+
+
+@dataclass(frozen=True, eq=False)
+class Instances:
+    steps: Sequence[int]
+    victims: Victims
+    references: Sequence[Reference]
+
+
+def instances_of(lab: LabRun, stages: Sequence[str], count: int) -> dict[str, Instances]:
+    """So many instances for each choice of stages, from one more training run."""
+    rules = lab.policy.optimizer
+    assert isinstance(rules, Sgd)  # the update is linear in the gradient
+    candidates = set(lab.held_out)
+    right: dict[int, TrainedStep] = {}
+    for step in lab.trained(max(candidates) + 1):
+        if step.t in candidates and _predicts_rightly(lab, step, rules):
+            right[step.t] = step
+    found = {}
+    for stage in stages:
+        steps = list(right)
+        chosen = steps[:count] if stage == BEGINNING else spread(steps, count)
+        victims = _victims(lab, [right[t] for t in chosen], rules)
+        found[stage] = Instances(chosen, victims, [lab.reference(t) for t in chosen])
+    return found
+
+
+def _predicts_rightly(lab: LabRun, step: TrainedStep, rules: Sgd) -> bool:
+    victim = _victims(lab, [step], rules)
+    return not bool(victim.flipped(victim.gradients)[0])
+
+
+def _victims(lab: LabRun, steps: Sequence[TrainedStep], rules: Sgd) -> Victims:
+    rate, momentum = np.float32(rules.learning_rate), np.float32(rules.momentum)
+    resting = [step.weights - rate * (momentum * step.state.averages[0]) for step in steps]
+    return Victims(
+        lab.model,
+        torch.from_numpy(np.stack(resting)),
+        float(rate),
+        torch.from_numpy(np.stack([step.result.gradient for step in steps])),
+        torch.from_numpy(np.concatenate([step.examples for step in steps])),
+        torch.from_numpy(np.concatenate([step.labels for step in steps])),
+    )

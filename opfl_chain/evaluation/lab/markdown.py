@@ -1,0 +1,248 @@
+"""Results as Markdown: each table with the paper's figures beside ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from opfl_chain.benchmarks.page import markdown_table
+from opfl_chain.evaluation.lab.published import (
+    ADAPTIVE_LENET,
+    COST,
+    GENERAL_ATTACKS,
+    TAIL_LENET,
+    TITLES,
+)
+
+Report = Mapping[str, Any]
+
+
+def general_attacks(report: Report) -> str:
+    parts = []
+    for run in report["runs"]:
+        names = list(run["honest"])
+        columns = ["attack", ">steps", ">the paper's OPFL", *(f">{TITLES[name]}" for name in names)]
+        rows = [
+            [
+                each["attack"],
+                f"{each['attacked_steps']:,}",
+                "0" if each["attack"].split(":")[0] in GENERAL_ATTACKS else "",
+                *(percent(each["asr"][name]) for name in names),
+            ]
+            for each in run["attacks"]
+        ]
+        honest = [percent(run["honest"][name]["frr"]) for name in names]
+        rows.append(["**honest steps rejected**", f"{run['judged_steps']:,}", "0", *honest])
+        guided = run["honest"]["opfl-guided"]
+        parts.append(
+            f"**{run['run']}**: success in per cent of the attacked steps, among"
+            f" {run['judged_steps']:,} held-out steps from {run['first_step']:,} to"
+            f" {run['last_step']:,}, after {run['calibration_steps']} for calibration."
+            f" Our rule rejected {guided['rejected']:.0f} honest steps; with 95 % confidence the"
+            f" rate is below {100 * guided['frr_upper95']:.2f} %.\n\n"
+            + markdown_table(columns, rows)
+        )
+    return "\n\n".join(parts)
+
+
+def adaptive_pgd(report: Report) -> str:
+    parts = []
+    for stage, steps in report["instances"].items():
+        rows = [row for row in report["rows"] if row["stage"] == stage]
+        names = unique(row["verifier"] for row in rows)
+        table = _by_beta(rows, names, ADAPTIVE_LENET)
+        reach = [row for row in report["largest_accepted_move"] if row["stage"] == stage]
+        told = "; ".join(
+            f"{TITLES[row['verifier']]}: at most {row['beta_max']:.1e}, {row['flipped']} of"
+            f" {row['instances']} predictions flipped"
+            for row in reach
+        )
+        parts.append(
+            f"**{stage}**: {len(steps)} instances, steps {steps[0]:,} to {steps[-1]:,} of"
+            f" {report['run']}. Success in per cent, the paper's in brackets.\n\n{table}\n\n"
+            "How far a gradient can be moved at all, relative to its norm, if every coordinate"
+            f" takes all that the boundary leaves it: {told}."
+        )
+        audits = [row for row in rows if "asr_of_randomised_audit" in row]
+        apart = max((abs(row["asr"] - row["asr_of_randomised_audit"]) for row in audits), default=0)
+        parts.append(
+            "RiseFL's success is expected by the chi-square law; with actual random projections it"
+            f" was the same within {100 * apart:.1f} points."
+        )
+    return "\n\n".join(parts)
+
+
+def tail_pgd(report: Report) -> str:
+    parts = [
+        f"{len(report['instances'])} instances of {report['run']}, {report['stage']}. Success in"
+        " per cent, the paper's in brackets."
+    ]
+    for support in unique(row["support"] for row in report["rows"]):
+        rows = [row for row in report["rows"] if row["support"] == support]
+        names = unique(row["verifier"] for row in rows)
+        table = _by_beta(rows, names, TAIL_LENET[support])
+        grid = report["grids"][f"{support:g}"]
+        parts.append(
+            f"**{support:.0%} of the coordinates**, quantiles up to {grid[-1] / 1000:g}\n\n{table}"
+        )
+    return "\n\n".join(parts)
+
+
+def drift(report: Report) -> str:
+    columns = [
+        *("verifier", ">accepted, of " + f"{report['rounds']:,}", ">honest accepted"),
+        *(">moved, of the norm", ">accuracy", ">loss", ">distance from the honest model"),
+    ]
+    rows = [
+        [
+            TITLES[row["verifier"]],
+            f"{row['accepted']:,.0f}",
+            f"{row['honest_accepted']:,.0f}",
+            f"{row['relative_move_median']:.2g}",
+            f"{row['accuracy']:.2%}",
+            f"{row['loss']:.4f}",
+            f"{row['distance_from_honest_model']:.2g}",
+        ]
+        for row in report["rows"]
+    ]
+    honest = report["all_honest"]
+    poisoned = ", ".join(
+        f"{each['accepted']} of {each['steps']} by rule {each['rule']}" for each in report["poison"]
+    )
+    return (
+        f"{report['clients']} clients, of which one drifts, for {report['rounds']:,} rounds from a"
+        f" model with accuracy {report['at_the_start']['accuracy']:.2%}. With honest clients alone"
+        f" it ends at {honest['accuracy']:.2%} and loss {honest['loss']:.4f}, and moves by"
+        f" {honest['distance_moved']:.2g}. Every submission is verified.\n\n"
+        f"{markdown_table(columns, rows)}\n\n"
+        "Data poisoning cannot be seen at all: of steps on labels that were wrong before they were"
+        f" committed to, replays in MPC accepted {poisoned}."
+    )
+
+
+def cost(report: Report) -> str:
+    columns = [
+        *("method", ">seconds", ">of which audits", ">gate", ">transfer", ">sums", ">chain"),
+        *(
+            ">gas, millions",
+            ">x cheaper than naive full MPC",
+            ">than full MPC",
+            ">than auditing all",
+        ),
+        *(">audits and sums alone, s", ">the paper, s", ">deposit", ">the paper"),
+    ]
+    rows = []
+    for row in report["rows"]:
+        parts = row["parts"]
+        seconds, deposit, _ = COST.get(
+            row["method"].split(" with")[0].split(", as")[0], (None,) * 3
+        )
+        if row["method"].startswith("full MPC"):
+            seconds = COST["full MPC"][0]
+        rows.append(
+            [
+                row["method"],
+                f"{row['seconds']:,.0f}",
+                f"{parts.get('audits', parts.get('computation', 0)):,.0f}",
+                *(
+                    f"{parts[name]:,.1f}" if name in parts else ""
+                    for name in ("commitment_gate", "share_transfer", "aggregation", "chain")
+                ),
+                f"{row['gas'] / 1e6:,.0f}" if "gas" in row else "",
+                f"{row['times_cheaper_than_naive_full_mpc']:.1f}",
+                f"{row['times_cheaper_than_full_mpc']:.1f}",
+                f"{row['times_cheaper_than_auditing_all']:.1f}",
+                f"{row['seconds_as_the_paper_counts']:,.1f}"
+                if "seconds_as_the_paper_counts" in row
+                else "",
+                f"{seconds:,.2f}" if seconds else "",
+                f"{row['deposit']:.2f}" if row.get("deposit") else "",
+                f"{deposit:.2f}" if deposit else "",
+            ]
+        )
+    beside = report["round"]
+    return (
+        f"{report['clients']} clients, {report['rounds']:,} rounds,"
+        f" {report['clients'] * report['rounds']:,} gradients of {report['model']}. One gradient:"
+        f" commitment gate {1e3 * report['audit_stages_seconds']['gate1_shares']:.1f} ms, transfer"
+        f" {1e3 * beside['transfer_seconds']:.1f} ms for {beside['transfer_bytes'] / 1e6:.2f} MB;"
+        f" one round: sum {1e3 * beside['aggregation_seconds']:.1f} ms, chain node"
+        f" {1e3 * beside['chain_node_seconds']:.1f} ms and {beside['gas']:,} gas.\n\n"
+        + markdown_table(columns, rows)
+    )
+
+
+def deterrence(report: Report) -> str:
+    rows = [
+        [
+            f"{row['audit_rate']:g}",
+            percent(row["detected"]),
+            percent(row["formula"]),
+            "yes" if row["within_95_percent"] else "no",
+            "none" if row["required_deposit"] is None else f"{row['required_deposit']:.2f}",
+        ]
+        for row in report["rows"]
+    ]
+    columns = [">audit rate", ">detected, %", ">formula, %", "within 95 %", ">deposit that deters"]
+    detection = markdown_table(columns, rows)
+    profits = report["profits"]
+    deposits = unique(row["deposit"] for row in profits if row["audit_rate"] == 0.01)
+    cells = {(row["attack"], row["deposit"]): row for row in profits if row["audit_rate"] == 0.01}
+    attacks = unique(row["attack"] for row in profits)
+    table = markdown_table(
+        [
+            "cheat",
+            ">rejected when audited, %",
+            *(f">deposit {deposit:.2f}" for deposit in deposits),
+        ],
+        [
+            [
+                attack,
+                percent(cells[attack, deposits[0]]["rejected_when_audited"]),
+                *(f"{cells[attack, deposit]['profit']:+.2f}" for deposit in deposits),
+            ]
+            for attack in attacks
+        ],
+    )
+    return (
+        f"{report['jobs']:,} simulated jobs a rate, in which a client cheats in"
+        f" {report['cheating_rounds']} of {report['rounds']:,} rounds; audits are drawn as the"
+        f" protocol draws them.\n\n{detection}\n\nWhat cheating earns at p = 0.01, in units of the"
+        " computation saved, by deposit. Rejections when audited are those of"
+        f" {report['chances_from']}.\n\n{table}"
+    )
+
+
+TABLES: dict[str, tuple[str, Callable[[Report], str]]] = {
+    "general-attacks": ("Attacks that do not look at the verifier", general_attacks),
+    "adaptive-pgd": ("Adaptive attacks", adaptive_pgd),
+    "tail-pgd": ("Adaptive attacks on few coordinates", tail_pgd),
+    "drift": ("Drift within the boundary", drift),
+    "cost": ("Cost", cost),
+    "deterrence": ("Deterrence", deterrence),
+}
+
+
+def _by_beta(
+    rows: Sequence[Report], names: Sequence[str], published: Mapping[str, Mapping[float, float]]
+) -> str:
+    found = {(row["verifier"], row["beta"]): row["asr"] for row in rows}
+    betas = unique(row["beta"] for row in rows)
+
+    def cell(name: str, beta: float) -> str:
+        theirs = published.get(name, {}).get(beta)
+        told = f" ({theirs:g})" if theirs is not None else ""
+        return percent(found[name, beta]) + told
+
+    return markdown_table(
+        [">beta", *(f">{TITLES[name]}" for name in names)],
+        [[f"{beta:g}", *(cell(name, beta) for name in names)] for beta in betas],
+    )
+
+
+def percent(part: float | None) -> str:
+    return "" if part is None else f"{100 * part:.1f}"
+
+
+def unique(values: Any) -> list[Any]:
+    return list(dict.fromkeys(values))

@@ -1,0 +1,68 @@
+"""How much of everything a run of the lab takes."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from opfl_chain.attacks.pgd import BETAS
+from opfl_chain.evaluation.lab.instances import STAGES
+from opfl_chain.evaluation.recording import RecordingPlan
+
+RUNS = ("lenet-61706-mnist", "lenet-61706-fashion-mnist")
+
+PLANS = {
+    "lenet-61706-mnist": RecordingPlan(30_000, 500, 1_800, 500, 1),
+    "lenet-61706-fashion-mnist": RecordingPlan(20_000, 200, 2_000, 200, 1),
+}
+"""Three and four times as dense as those of `evaluate boundary`, whose records they extend."""
+
+QUICK_PLAN = RecordingPlan(600, 20, 60, 20, 1)
+
+
+@dataclass(frozen=True)
+class LabSettings:
+    """The paper's numbers, where it has them."""
+
+    quick: bool = False
+    seed: int = 42
+    runs: tuple[str, ...] = RUNS
+    calibration_steps: int = 100
+    judged_steps: int = 2000
+    attacked_part: float = 0.2
+    instances: int = 200
+    stages: tuple[str, ...] = STAGES
+    betas: tuple[float, ...] = BETAS
+    drift_rounds: int = 1000
+    drift_start: int = 2000
+    poisoned_steps: int = 40
+    audit_repeats: int = 5
+    simulated_jobs: int = 4000
+
+    @classmethod
+    def quickly(cls, runs: tuple[str, ...] = RUNS[:1]) -> LabSettings:
+        """Of minutes, on records of the quick plan."""
+        return cls(
+            quick=True,
+            runs=runs,
+            calibration_steps=20,
+            judged_steps=60,
+            instances=6,
+            stages=STAGES[1:],
+            betas=(0.1, 1.0, 10.0),
+            drift_rounds=24,
+            drift_start=100,
+            poisoned_steps=4,
+            audit_repeats=1,
+            simulated_jobs=200,
+        )
+
+    def plan_of(self, run: str) -> RecordingPlan:
+        return QUICK_PLAN if self.quick else PLANS.get(run, QUICK_PLAN)
+
+    @property
+    def report(self) -> dict[str, Any]:
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in asdict(self).items()
+        }
