@@ -53,6 +53,18 @@ class History:
         """Who a bit in verdicts stands for."""
         return {ClientIndex(e.event.index): client for client, e in self.clients.items()}
 
+    def participants(self, round_: RoundHistory) -> list[Address]:
+        """Clients that committed directly, and those of a batch that the verdict is about."""
+        judged: set[int] = set()
+        if round_.verdict is not None:
+            judged = {fault.client for fault in round_.verdict.faults}
+            judged |= {e.event.index for e in self.clients.values()} & round_.verdict.passed
+        return [
+            client
+            for client, enrolled in self.clients.items()
+            if client in round_.direct or enrolled.event.index in judged
+        ]
+
     @cached_property
     def keys(self) -> Mapping[Address, Entry[KeyRegistered]]:
         return {entry.event.member: entry for entry in self.trail.of(KeyRegistered)}

@@ -9,7 +9,7 @@ from opfl_chain.chain.bindings.events import (
     KeyRegistered,
     RoundOpened,
 )
-from opfl_chain.trail import check_trail, read_trail
+from opfl_chain.trail import check_trail, read_trail, write_export
 from opfl_chain.trail.errors import NoSuchJob
 
 
@@ -47,16 +47,21 @@ def test_another_job_of_the_same_members_stays_out(played, trail):
     assert report.holds, report.first_failure
 
 
-def test_events_that_no_check_is_about_appear_all_the_same(played):
+def test_events_that_no_check_is_about_appear_all_the_same(played, tmp_path):
     stage = played.stage
     job, _ = stage.create_job(audit_rate=1.0, rounds=1)
     stage.join(job)
     member = stage.members[1]
-    stage.send(member, stage.contracts.jobs.announce_endpoint(job, "https://member.example"))
+    url = '"><script>alert(1)</script>'
+    stage.send(member, stage.contracts.jobs.announce_endpoint(job, url))
     found = read_trail(played.chain.rpc, stage.deployment, job)
     (announced,) = [entry for entry in found.entries if entry.name == "EndpointAnnounced"]
     assert announced.who == member.address
     assert check_trail(found).holds
+    write_export(found, tmp_path)
+    page = (tmp_path / "index.html").read_text()
+    assert "&lt;script&gt;alert(1)" in page
+    assert "<script" not in page
 
 
 def test_job_that_does_not_exist_is_refused_with_those_that_do(played):

@@ -73,8 +73,8 @@ def _start(history: History) -> Iterator[Finding]:
     yield at(
         opened,
         "all members joined before the first round",
-        set(history.terms.members),
-        joined,
+        sorted(history.terms.members),
+        sorted(joined),
     )
     enrolled = [entry for entry in history.clients.values() if entry.place < opened.place]
     yield at(

@@ -89,14 +89,15 @@ def _round_row(history: History, round_: RoundHistory) -> tuple[Html, ...]:
         if number == round_.number and slash.executed is not None
     )
     relayed = round_.batch.event.count if round_.batch is not None else 0
-    audited = sum(round_.is_audited(client) for client in history.clients)
+    participants = history.participants(round_)
+    audited = sum(round_.is_audited(client) for client in participants)
     settled = round_.beacon is not None or bool(round_.attested)
     final = round_.finalised
     return (
         link(round_file(round_.number), f"round {round_.number}"),
         text(round_.opened.block if round_.opened is not None else ""),
         text(len(round_.direct) + relayed),
-        text(f"{audited} of {len(history.clients)}" if settled else ""),
+        text(f"{audited} of {len(participants)}" if settled else ""),
         verdict_summary(round_),
         money(taken),
         hexed(final.event.model_hash) if final is not None else text("as before"),

@@ -93,17 +93,11 @@ def _models(round_: RoundHistory) -> Html:
 
 
 def _contributions(history: History, round_: RoundHistory, names: Names) -> Html:
-    """Clients that committed directly, and those of a batch that the verdict is about."""
     verdict = round_.verdict
     rows = []
-    for client, enrolled in history.clients.items():
-        index = enrolled.event.index
+    for client in history.participants(round_):
+        index = history.clients[client].event.index
         direct = round_.direct.get(client)
-        judged = verdict is not None and (
-            index in verdict.passed or any(fault.client == index for fault in verdict.faults)
-        )
-        if direct is None and not judged:
-            continue
         rows.append(
             (
                 Html(f"{text(names.client(client))}"),
@@ -238,7 +232,7 @@ def _distributions(history: History, round_: RoundHistory, names: Names) -> Html
                 text(", ".join(names.of(entry.event.account) for entry in members)),
             )
         )
-    return table((">from", ">amount", ">burned", ">treasury", ">committee", "paid to"), rows)
+    return table(("from", ">amount", ">burned", ">treasury", ">committee", "paid to"), rows)
 
 
 def _phases(round_: RoundHistory) -> Html:
