@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from opfl_chain.chain.bindings.types import BatchProof
@@ -58,7 +59,8 @@ class Batch:
         except (ValueError, TypeError, RecursionError, AttributeError):
             return None
 
-    def signed_by_clients(self) -> dict[Address, Entry]:
+    @cached_property
+    def signed(self) -> dict[Address, Entry]:
         """Entries that their clients signed: a relayer speaks for nobody."""
         return {entry.client: entry for entry in self.entries if self._is_signed(entry)}
 

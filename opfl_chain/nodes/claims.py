@@ -22,14 +22,18 @@ class Claims:
         self._view = view
         self._state = state
         self._peers = peers
+        self._read: dict[bytes, Batch] = {}
 
     def commitments(self, round_: RoundView) -> dict[Address, bytes]:
-        """Of every client that is in the round. A direct commitment counts before a batch's."""
+        """Of every client that is in the round. A direct commitment counts before a batch's.
+
+        A batch whose list nobody has is as if it were empty: a relayer gains nothing by hiding it.
+        """
         found = dict(self._view.direct_commitments(round_.id))
         if (batch := self.batch(round_)) is None:
             return found
         clients = self._view.clients()
-        for client, entry in batch.signed_by_clients().items():
+        for client, entry in batch.signed.items():
             status = self._view.client_status(client, round_.schedule.commit)
             if client in clients and status is ClientStatus.ACTIVE:
                 found.setdefault(client, entry.commitment)
@@ -50,23 +54,31 @@ class Claims:
             for client in sorted(commitments, key=lambda each: clients[each].index)
         }
 
+    def lacks_batch(self, round_: RoundView) -> bool:
+        """Whether there is a batch on chain whose list we do not have."""
+        return self._view.batch(round_.id) is not None and self.batch(round_) is None
+
     def batch(self, round_: RoundView) -> Batch | None:
-        """The round's batch, if there is one. Raises if nobody who was asked has it."""
+        """The round's batch, if there is one and we have its list or somebody gives it to us."""
         committed = self._view.batch(round_.id)
         if committed is None:
             return None
         root, _ = committed
-        body = self.stored(root)
-        if body is None:
-            body = self._peers.fetch_list(
-                f"/batches/{tohex(root)}",
-                lambda data: Batch.decode(self._view.job, round_.number, root, data) is not None,
+        if root not in self._read:
+            decoded = Batch.decode(
+                self._view.job, round_.number, root, self.stored(root) or self._fetched(root)
             )
-            self.keep(root, body)
-        batch = Batch.decode(self._view.job, round_.number, root, body)
-        if batch is None:
-            raise ModelMissing(f"the batch {tohex(root)} that was kept is damaged")
-        return batch
+            if decoded is None:
+                return None
+            self.keep(root, decoded.encode())
+            self._read = {root: decoded}  # the newest alone: others are hardly asked for
+        return self._read[root]
+
+    def _fetched(self, root: bytes) -> bytes:
+        try:
+            return self._peers.fetch_list(f"/batches/{tohex(root)}")
+        except ModelMissing:
+            return b""
 
     def stored(self, root: bytes) -> bytes | None:
         row = self._state.one("SELECT body FROM batches WHERE root = ?", root)

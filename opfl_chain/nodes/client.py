@@ -16,6 +16,7 @@ from opfl_chain.chain.statement_signatures import SIGNATURE_BYTES, signer_of
 from opfl_chain.nodes.chain_view import RoundView, SlashView
 from opfl_chain.nodes.client_data import load_client_data
 from opfl_chain.nodes.contribution import Contributor, Made
+from opfl_chain.nodes.errors import ModelMissing
 from opfl_chain.nodes.evidence import two_acquittals
 from opfl_chain.nodes.misdelivery import Misdelivery
 from opfl_chain.nodes.node import Moment, Node
@@ -165,8 +166,8 @@ class Client(Node):
             return now.head >= round_.schedule.commit - _RELAY_MARGIN
         try:
             path = f"/batches/{tohex(batch[0])}"
-            members = self.peers.fetch_list(path, lambda body: True)
-        except (TransportError, ValueError):
+            members = self.peers.fetch_list(path)
+        except ModelMissing:
             return True
         return self.address.lower().encode() not in members.lower()
 

@@ -45,7 +45,7 @@ class Judging:
             self._replays(size)
 
     def missing(self, round_: RoundView) -> set[Address]:
-        """Clients that are in the round and have delivered nothing to us."""
+        """Clients that are in the round and have delivered nothing to us, as far as is known."""
         return set(self._claims.of(round_)) - self._store.delivered(round_.number)
 
     def together(self, session: PartySession, round_: RoundView) -> Verdict:

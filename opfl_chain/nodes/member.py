@@ -121,7 +121,8 @@ class Member(Node):
             verdict = self.judging.alone(round_)
             self.store.keep_judgement(round_.number, verdict)
             return verdict
-        if not self.judging.missing(round_) or now.seen > round_.schedule.deliver:
+        complete = not (self.claims.lacks_batch(round_) or self.judging.missing(round_))
+        if complete or now.seen > round_.schedule.deliver:
             self._desk.offer(f"judge {round_.id}", lambda session: self._judge(session, round_))
         return None
 
