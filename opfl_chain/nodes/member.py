@@ -53,7 +53,7 @@ class Member(Node):
         self.models = Models(self.view, self.state)
         self.claims = Claims(self.view, self.state, self.peers)
         self.judging = Judging(self.job, self.rank, self.store, self.claims, self.models)
-        self.sums = MemberSums(self.view, self.peers, self.judging, self.rank)
+        self.sums = MemberSums(self.view, self.peers, self.judging, self.store, self.rank)
         self._beacon = BeaconDuty(self, self.rank, self._bls_key, self.store)
         self._enforcement = Enforcement(self, self.rank, self.store, self.claims)
         self._pushing = Pushing(self)

@@ -17,6 +17,7 @@ CREATE TABLE IF NOT EXISTS judgements (round INTEGER PRIMARY KEY, passes BLOB, f
 CREATE TABLE IF NOT EXISTS results (
     round INTEGER PRIMARY KEY, verdict BLOB, aggregate BLOB, model BLOB
 );
+CREATE TABLE IF NOT EXISTS summed (round INTEGER PRIMARY KEY, verdict BLOB);
 CREATE TABLE IF NOT EXISTS second_replays (
     round INTEGER, client TEXT, passed INTEGER, PRIMARY KEY (round, client)
 );
@@ -76,6 +77,15 @@ class MemberStore:
     def judgement(self, number: int) -> Verdict | None:
         row = self._state.one("SELECT passes, faults FROM judgements WHERE round = ?", number)
         return Verdict.decode(*row) if row else None
+
+    def may_sum(self, number: int, verdict: bytes) -> bool:
+        """Whether this is the one verdict of the round whose sum we tell, from now on.
+
+        Two sums of one round that differ by a client would show its gradient.
+        """
+        self._state.write("INSERT OR IGNORE INTO summed VALUES (?, ?)", number, verdict)
+        row = self._state.one("SELECT verdict FROM summed WHERE round = ?", number)
+        return bool(row[0] == verdict)
 
     def keep_result(self, number: int, verdict: bytes, aggregate: bytes, model: bytes) -> None:
         self._state.write(

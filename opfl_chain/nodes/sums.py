@@ -9,6 +9,7 @@ import numpy as np
 from opfl_chain.mpc.ranks import MEMBERS
 from opfl_chain.nodes.chain_view import ChainView, RoundView
 from opfl_chain.nodes.judging import Judging
+from opfl_chain.nodes.member_store import MemberStore
 from opfl_chain.nodes.peers import Peers
 from opfl_chain.protocol.aggregate import (
     FEWEST_CONTRIBUTIONS,
@@ -74,8 +75,11 @@ class Sums:
 class MemberSums(Sums):
     """Of a member, which holds two of the three components itself."""
 
-    def __init__(self, view: ChainView, peers: Peers, judging: Judging, rank: int) -> None:
+    def __init__(
+        self, view: ChainView, peers: Peers, judging: Judging, store: MemberStore, rank: int
+    ) -> None:
         super().__init__(view, peers)
+        self._store = store
         self._judging = judging
         self._rank = rank
         self._kept: tuple[bytes | None, Held] | None = None
@@ -88,7 +92,7 @@ class MemberSums(Sums):
         if verdict is None or len(verdict.passed) < FEWEST_CONTRIBUTIONS:
             return None
         accepted = self._judging.accepted(round_, verdict)
-        if accepted is None:
+        if accepted is None or not self._store.may_sum(round_.number, verdict.hash):
             return None
         held = sum_components(accepted)
         self._kept = round_.verdict_hash, held
