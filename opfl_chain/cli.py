@@ -32,6 +32,7 @@ from opfl_chain.protocol.errors import ProtocolError
 from opfl_chain.trail.errors import TrailError
 from opfl_chain.training.errors import TrainingError
 from opfl_chain.transport.errors import TransportError
+from opfl_chain.verifiers.errors import VerifierError
 
 FORESEEN = (
     AttackError,
@@ -45,6 +46,7 @@ FORESEEN = (
     ProtocolError,
     TrailError,
     TrainingError,
+    VerifierError,
     TransportError,
 )
 

@@ -138,6 +138,32 @@ def calibrate(
 
 
 @bench.command()
+def lab(
+    model: Annotated[str, typer.Option(help="lenet-61706 or lenet-431080.")] = "lenet-61706",
+    batch: Annotated[int, typer.Option(min=1, help="Instances attacked at once.")] = 24,
+    repeats: Annotated[int, typer.Option(min=1, help="Measurements; medians are shown.")] = 3,
+    json_file: JsonFile = None,
+) -> None:
+    """Measure how many adaptive attacks the lab makes in a minute.
+
+    An instance is one step against one verifier at one strength: three starts
+    of twenty iterations. Batches and single instances alternate.
+    """
+    from opfl_chain.benchmarks.lab import bench_lab
+    from opfl_chain.models.registry import model_named
+
+    with Console(stderr=True).status("attacking"):
+        report = bench_lab(model_named(model), batch, repeats).report
+    Console(highlight=False, soft_wrap=True).print(
+        f"{report['instances_per_minute']:.0f} instances per minute in batches of {batch},"
+        f" {report['alone_per_minute']:.0f} one by one; the full table of adaptive attacks takes"
+        f" {report['minutes_for_the_full_table']:.0f} minutes"
+    )
+    if json_file is not None:
+        write_atomically(json_file, json.dumps(report, indent=2) + "\n")
+
+
+@bench.command()
 def operations(
     repeats: Annotated[int, typer.Option(min=1, help="Runs of each operation.")] = 5,
     page: Page = None,

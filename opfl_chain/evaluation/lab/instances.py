@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ import numpy as np
 import torch
 
 from opfl_chain.attacks.pgd import Victims
+from opfl_chain.evaluation.errors import TooFewInstances
 from opfl_chain.evaluation.evaluated import spread
 from opfl_chain.evaluation.lab.lab_run import LabRun
 from opfl_chain.evaluation.lab.trajectory import TrainedStep
@@ -26,6 +28,11 @@ class Instances:
     victims: Victims
     references: Sequence[Reference]
 
+    @property
+    def digest(self) -> str:
+        """Of the choice of steps, so that results of two choices are never mixed."""
+        return hashlib.sha256(repr(list(self.steps)).encode()).hexdigest()[:12]
+
 
 def instances_of(lab: LabRun, stages: Sequence[str], count: int) -> dict[str, Instances]:
     """So many instances for each choice of stages, from one more training run."""
@@ -36,6 +43,8 @@ def instances_of(lab: LabRun, stages: Sequence[str], count: int) -> dict[str, In
     for step in lab.trained(max(candidates) + 1):
         if step.t in candidates and _predicts_rightly(lab, step, rules):
             right[step.t] = step
+    if not right:
+        raise TooFewInstances(str(lab.run))
     found = {}
     for stage in stages:
         steps = list(right)

@@ -15,7 +15,7 @@ from opfl_chain.calibration.boundaries import (
 from opfl_chain.calibration.run import Progress
 from opfl_chain.evaluation.errors import RecordsInconsistent, TooFewSteps
 from opfl_chain.evaluation.lab.trajectory import TrainedStep, trained_steps
-from opfl_chain.evaluation.records import GUIDED, RULES, RuleRecords, RunName, quiet
+from opfl_chain.evaluation.records import GUIDED, PAPER, RULES, RuleRecords, RunName, quiet
 from opfl_chain.evaluation.widest import widest
 from opfl_chain.models.model import Model
 from opfl_chain.protocol.policy import Policy
@@ -32,9 +32,10 @@ PUBLIC_EXAMPLES = 64
 
 
 class LabRun:
-    """Steps that were replayed by both rules: the first ones to calibrate on, the others to judge.
+    """Steps that were replayed: the first ones to calibrate on, the others to judge.
 
-    Steps that have nothing to learn are left out: there is no gradient to attack.
+    Steps that have nothing to learn are left out: there is no gradient to attack. A replay by the
+    paper's rule may be missing until OPFL by that rule is asked for.
     """
 
     def __init__(
@@ -49,14 +50,12 @@ class LabRun:
         self.progress = progress
         self._data_dir = data_dir
         self._records = {rule: RuleRecords.open(root, run, rule, progress) for rule in RULES}
-        both = set.intersection(*(set(each.steps) for each in self._records.values()))
-        kept = self._records[GUIDED].store
-        steps = [
-            t for t in sorted(both) if kept.load_replay(GUIDED, t).lift <= self.policy.largest_lift
-        ]
+        self._replayed = {rule: set(each.steps) for rule, each in self._records.items()}
+        guided, most = self._records[GUIDED], self.policy.largest_lift
+        lifts = {t: guided.store.load_replay(GUIDED, t).lift for t in guided.steps}
+        steps = [t for t, lift in lifts.items() if lift <= most]
         if len(steps) <= calibration_steps:
-            folder = self._records[GUIDED].store.folder
-            raise TooFewSteps(folder, "paper and guided", len(steps), calibration_steps)
+            raise TooFewSteps(guided.store.folder, GUIDED, len(steps), calibration_steps)
         self.calibration, self.held_out = steps[:calibration_steps], steps[calibration_steps:]
 
     @property
@@ -82,6 +81,8 @@ class LabRun:
         step = self._records[GUIDED].store.load_step(t)
         replays = {}
         for rule, records in self._records.items():
+            if t not in self._replayed[rule]:
+                continue
             replayed = records.store.load_replay(rule, t)
             seen = Observation.of(records.policy, step.gradient, replayed)
             replays[rule] = Replay(
@@ -112,7 +113,7 @@ class LabRun:
     def verifiers(self) -> list[Verifier]:
         """All of the paper's, and OPFL by both rules."""
         honest = [self.reference(t) for t in self.calibration]
-        return [*baselines(honest), *(self.opfl(rule) for rule in RULES)]
+        return [*baselines(honest), self.opfl(GUIDED), self.opfl(PAPER)]
 
     def opfl(self, rule: str, grid: Sequence[int] | None = None) -> Opfl:
         """Calibrated as usual, or on another grid of quantiles."""

@@ -12,10 +12,10 @@ from opfl_chain.evaluation.recording import RecordingPlan
 RUNS = ("lenet-61706-mnist", "lenet-61706-fashion-mnist")
 
 PLANS = {
-    "lenet-61706-mnist": RecordingPlan(30_000, 500, 1_800, 500, 1),
-    "lenet-61706-fashion-mnist": RecordingPlan(20_000, 200, 2_000, 200, 1),
+    "lenet-61706-mnist": RecordingPlan(30_000, 500, 600, 500, 1),
+    "lenet-61706-fashion-mnist": RecordingPlan(20_000, 200, 500, 200, 1),
 }
-"""Three and four times as dense as those of `evaluate boundary`, whose records they extend."""
+"""The steps of `evaluate boundary`, all of them replayed by both rules."""
 
 QUICK_PLAN = RecordingPlan(600, 20, 60, 20, 1)
 
