@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 
 import numpy as np
 
@@ -24,6 +25,8 @@ from opfl_chain.protocol.ring_shares import held_indices
 from opfl_chain.transport.errors import TransportError
 
 _LOGGER = logging.getLogger("opfl.sums")
+_ROUNDS_KEPT = 2
+"""The one that ends, and the one before for a peer that is late."""
 
 
 class SumsDiffer(TransportError):
@@ -82,21 +85,35 @@ class MemberSums(Sums):
         self._store = store
         self._judging = judging
         self._rank = rank
-        self._kept: tuple[bytes | None, Held] | None = None
+        self._kept: dict[int, tuple[bytes, Held]] = {}
+        self._summing = threading.Lock()
 
     def held(self, round_: RoundView) -> Held | None:
-        """Our components, once the round is decided and as long as deliveries are kept."""
-        if self._kept is not None and self._kept[0] == round_.verdict_hash:
-            return self._kept[1]
+        """Our components, once the round is decided. Of one that is over, only if they are kept.
+
+        Anyone may ask, so nobody can have us add up again and again.
+        """
+        with self._summing:
+            kept = self._kept.get(round_.number)
+            if kept is not None and kept[0] == round_.verdict_hash:
+                return kept[1]
+            if round_.verdict_hash is None or round_.over is not None:
+                return None
+            held = self._summed(round_)
+            if held is not None:
+                self._kept[round_.number] = round_.verdict_hash, held
+                for number in sorted(self._kept)[:-_ROUNDS_KEPT]:
+                    del self._kept[number]
+            return held
+
+    def _summed(self, round_: RoundView) -> Held | None:
         verdict = self._view.decided_verdict(round_)
         if verdict is None or len(verdict.passed) < FEWEST_CONTRIBUTIONS:
             return None
         accepted = self._judging.accepted(round_, verdict)
         if accepted is None or not self._store.may_sum(round_.number, verdict.hash):
             return None
-        held = sum_components(accepted)
-        self._kept = round_.verdict_hash, held
-        return held
+        return sum_components(accepted)
 
     def aggregate(self, round_: RoundView) -> Words | None:
         own: dict[int, UnsignedWords] = {}
