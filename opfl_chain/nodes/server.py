@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from http import HTTPStatus
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from opfl_chain.chain.bindings.types import ClientStatus
 from opfl_chain.chain.rpc import checksum, tohex, unhex
@@ -17,13 +17,15 @@ from opfl_chain.nodes.content import content_routes
 from opfl_chain.nodes.models import Models
 from opfl_chain.nodes.node import Moment, Node
 from opfl_chain.nodes.pushing import Pushing
-from opfl_chain.nodes.scorer import Scorer
 from opfl_chain.nodes.settings import ServerSettings
 from opfl_chain.nodes.sums import Sums
 from opfl_chain.protocol.identifiers import RoundId, job_and_number
 from opfl_chain.protocol.statements import GradientCommitment
 from opfl_chain.transport.messages import Refusal, Request, Response
 from opfl_chain.transport.routes import Route
+
+if TYPE_CHECKING:
+    from opfl_chain.nodes.scorer import Scorer
 
 _BATCH_MARGIN = 5
 """The batch goes on chain so many blocks before the deadline, or when all clients are in it."""
@@ -147,6 +149,8 @@ class Server(Node):
 
     @cached_property
     def _scorer(self) -> Scorer:
+        from opfl_chain.nodes.scorer import Scorer  # loads torch
+
         return Scorer(self.job.policy, str(self._settings.test_dataset), self._settings.data_dir)
 
     def _score(self) -> None:
