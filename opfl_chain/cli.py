@@ -1,57 +1,75 @@
-"""The `opfl` command line."""
+"""The `opfl` command line. What a command needs is imported when it is asked for."""
+
+from __future__ import annotations
 
 import sys
-from importlib import metadata
-from typing import Annotated
+from importlib import import_module, metadata
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.markup import escape
+from typer.core import TyperGroup
+from typer.main import get_group
 
-from opfl_chain.attacks.errors import AttackError
-from opfl_chain.calibration.errors import CalibrationError
-from opfl_chain.chain.errors import ChainError
-from opfl_chain.commands import (
-    bench,
-    calibrate,
-    certs,
-    daemons,
-    demo,
-    deploy,
-    devnet,
-    evaluate,
-    keys,
-    stake,
-    trail,
-)
-from opfl_chain.evaluation.errors import EvaluationError
-from opfl_chain.models.errors import ModelError
-from opfl_chain.mpc.errors import MpcError
-from opfl_chain.nodes.errors import NodeError
-from opfl_chain.protocol.errors import ProtocolError
-from opfl_chain.trail.errors import TrailError
-from opfl_chain.training.errors import TrainingError
-from opfl_chain.transport.errors import TransportError
-from opfl_chain.verifiers.errors import VerifierError
+COMMANDS = {
+    "demo": "demo:demo",
+    "devnet": "devnet:devnet",
+    "client": "daemons:client",
+    "committee": "daemons:committee",
+    "server": "daemons:server",
+    "deploy": "deploy:deploy",
+    "keys": "keys:keys",
+    "certs": "certs:certs",
+    "stake": "stake:stake",
+    "calibrate": "calibrate:calibrate",
+    "bench": "bench:bench",
+    "evaluate": "evaluate:evaluate",
+    "trail": "trail:trail",
+}
+"""Where each is: a module of `opfl_chain.commands`, and its function or its group."""
 
 FORESEEN = (
-    AttackError,
-    CalibrationError,
-    ChainError,
-    EvaluationError,
-    ModelError,
-    MpcError,
-    NodeError,
-    OSError,
-    ProtocolError,
-    TrailError,
-    TrainingError,
-    VerifierError,
-    TransportError,
+    "attacks.errors:AttackError",
+    "calibration.errors:CalibrationError",
+    "chain.errors:ChainError",
+    "evaluation.errors:EvaluationError",
+    "localnet.errors:LocalnetError",
+    "models.errors:ModelError",
+    "mpc.errors:MpcError",
+    "nodes.errors:NodeError",
+    "protocol.errors:ProtocolError",
+    "trail.errors:TrailError",
+    "training.errors:TrainingError",
+    "transport.errors:TransportError",
+    "verifiers.errors:VerifierError",
 )
+"""The root error of every package."""
+
+
+class OnDemand(TyperGroup):
+    """A daemon starts without what only other commands need."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        del ctx
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        del ctx
+        if cmd_name not in COMMANDS:
+            return None
+        found = _imported(f"commands.{COMMANDS[cmd_name]}")
+        holder = typer.Typer()
+        if isinstance(found, typer.Typer):
+            holder.add_typer(found, name=cmd_name)
+        else:
+            holder.command(cmd_name)(found)
+        return get_group(holder).commands[cmd_name]
+
 
 app = typer.Typer(
     name="opfl",
+    cls=OnDemand,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -75,32 +93,25 @@ def common(
     """Optimistic verification of federated learning, on an EVM chain."""
 
 
-app.command()(demo.demo)
-app.command()(devnet.devnet)
-app.command()(daemons.client)
-app.command()(daemons.committee)
-app.command()(daemons.server)
-app.command()(deploy.deploy)
-app.add_typer(keys.keys, name="keys")
-app.command()(certs.certs)
-app.command()(stake.stake)
-app.command()(calibrate.calibrate)
-app.add_typer(bench.bench, name="bench")
-app.add_typer(evaluate.evaluate, name="evaluate")
-app.add_typer(trail.trail, name="trail")
-
-
 def main() -> None:
     """Run a command; an error that we foresaw is one line, not a traceback."""
     try:
         app()
-    except FORESEEN as error:
-        message = f"[red]error:[/] {escape(str(error))}"
-        Console(stderr=True).print(message, highlight=False, soft_wrap=True)
-        sys.exit(1)
     except KeyboardInterrupt:
         Console(stderr=True).print("interrupted")
         sys.exit(130)
+    except Exception as error:
+        if not isinstance(error, (OSError, *map(_imported, FORESEEN))):
+            raise
+        message = f"[red]error:[/] {escape(str(error))}"
+        Console(stderr=True).print(message, highlight=False, soft_wrap=True)
+        sys.exit(1)
+
+
+def _imported(place: str) -> type:
+    module, _, name = place.partition(":")
+    found: type = getattr(import_module(f"opfl_chain.{module}"), name)
+    return found
 
 
 if __name__ == "__main__":
