@@ -17,7 +17,9 @@ from opfl_chain.protocol.identifiers import JobId, RoundId, job_and_number
 from opfl_chain.protocol.verdict import verdict_hash
 
 SCHEMA = """
-CREATE TABLE IF NOT EXISTS members (address TEXT PRIMARY KEY, joined INTEGER, endpoint TEXT);
+CREATE TABLE IF NOT EXISTS members (
+    address TEXT PRIMARY KEY, joined INTEGER, endpoint TEXT, announcements INTEGER DEFAULT 0
+);
 CREATE TABLE IF NOT EXISTS keys (address TEXT PRIMARY KEY, public_key BLOB);
 CREATE TABLE IF NOT EXISTS clients (address TEXT PRIMARY KEY, place INTEGER, root BLOB);
 CREATE TABLE IF NOT EXISTS statuses (address TEXT, block INTEGER, status INTEGER);
@@ -79,6 +81,9 @@ def _member_joined(db: sqlite3.Connection, event: events.MemberJoined, block: in
 def _endpoint(db: sqlite3.Connection, event: events.EndpointAnnounced, block: int) -> None:
     del block
     _put_member(db, event.member, "endpoint", event.url)
+    db.execute(
+        "UPDATE members SET announcements = announcements + 1 WHERE address = ?", (event.member,)
+    )
 
 
 def _put_member(db: sqlite3.Connection, address: str, column: str, value: Any) -> None:

@@ -24,6 +24,7 @@ from opfl_chain.chain.cursor import EventCursor
 from opfl_chain.chain.rpc import Rpc
 from opfl_chain.nodes.chain_tables import SCHEMA, TABLES, ChainTables, key_of
 from opfl_chain.nodes.job import Job
+from opfl_chain.protocol.errors import VerdictError
 from opfl_chain.protocol.identifiers import (
     Address,
     ClientIndex,
@@ -143,12 +144,16 @@ class ChainView:
         )
 
     def decided_verdict(self, round_: RoundView) -> Verdict | None:
+        """None also if two members attested what is no verdict."""
         row = self._one(
             "SELECT passes, faults FROM attestations WHERE round = ? AND hash = ? LIMIT 1",
             key_of(round_.id),
             round_.verdict_hash,
         )
-        return Verdict.decode(*row) if row else None
+        try:
+            return Verdict.decode(*row) if row else None
+        except VerdictError:
+            return None
 
     def is_audited(self, round_: RoundView, client: Address) -> bool:
         """Of a settled round. Without a seed everyone is."""
@@ -160,6 +165,16 @@ class ChainView:
     def is_closed(self) -> bool:
         return self._one("SELECT 1 FROM closed") is not None
 
+    @property
+    def can_start(self) -> bool:
+        """Whether those are there without whom no round is opened."""
+        joined = all(self.has_joined(member) for member in self.job.members)
+        return joined and self._one("SELECT 1 FROM clients LIMIT 1") is not None
+
+    def is_stillborn(self, block: int) -> bool:
+        """Whether no round will ever be opened, once all blocks up to this one were seen."""
+        return block >= self.job.enrolment_end and not self.can_start
+
     # --- parties
 
     def clients(self) -> dict[Address, ClientView]:
@@ -167,6 +182,10 @@ class ChainView:
         return {
             address: ClientView(address, ClientIndex(place), root) for address, place, root in rows
         }
+
+    def client(self, address: Address) -> ClientView | None:
+        row = self._one("SELECT place, root FROM clients WHERE address = ?", address)
+        return ClientView(address, ClientIndex(row[0]), row[1]) if row else None
 
     def client_status(self, client: Address, block: int | None = None) -> ClientStatus:
         """At the end of a block; now if none is named."""
@@ -179,6 +198,11 @@ class ChainView:
             2**62 if block is None else block,
         )
         return ClientStatus(row[0]) if row else ClientStatus.ACTIVE
+
+    def announcements(self, member: Address) -> int:
+        """How often it has announced an endpoint."""
+        row = self._one("SELECT announcements FROM members WHERE address = ?", member)
+        return row[0] if row else 0
 
     def endpoints(self) -> dict[Address, str]:
         """Of the members that announced one."""
@@ -203,19 +227,15 @@ class ChainView:
     # --- money
 
     def slashes(self) -> list[SlashView]:
-        rows = self._all(
-            "SELECT rounds.number, client, reason, captured, executable_at, status"
-            " FROM slashes JOIN rounds ON rounds.id = slashes.round ORDER BY rounds.number, client"
-        )
-        return [
-            SlashView(
-                RoundNumber(n), client, Reason(reason), int(captured), at, SlashStatus(status)
-            )
-            for n, client, reason, captured, at, status in rows
-        ]
+        return self._slashes("")
+
+    def pending_slashes(self) -> list[SlashView]:
+        """Those that are neither vetoed nor executed."""
+        return self._slashes("WHERE status = ?", int(SlashStatus.REQUESTED))
 
     def slash(self, number: int, client: Address) -> SlashView | None:
-        return next((s for s in self.slashes() if s.round == number and s.client == client), None)
+        found = self._slashes("WHERE rounds.number = ? AND client = ?", number, client)
+        return found[0] if found else None
 
     def is_penalised(self, round_id: RoundId, member: Address, fault: MemberFault) -> bool:
         return (
@@ -251,6 +271,20 @@ class ChainView:
                 *others,
             )
             for number, model_hash, deadline, *others in rows
+        ]
+
+    def _slashes(self, condition: str, *values: object) -> list[SlashView]:
+        rows = self._all(
+            "SELECT rounds.number, client, reason, captured, executable_at, status"
+            f" FROM slashes JOIN rounds ON rounds.id = slashes.round {condition}"
+            " ORDER BY rounds.number, client",
+            *values,
+        )
+        return [
+            SlashView(
+                RoundNumber(n), client, Reason(reason), int(captured), at, SlashStatus(status)
+            )
+            for n, client, reason, captured, at, status in rows
         ]
 
     def _all(self, statement: str, *values: object) -> Sequence[tuple[Any, ...]]:

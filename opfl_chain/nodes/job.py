@@ -33,20 +33,27 @@ class Job:
     @classmethod
     def find(cls, rpc: Rpc, deployment: Deployment, job: JobId) -> Job:
         contracts = deployment.connect(rpc)
-        topics = ["0x" + JobCreated.TOPIC.hex(), f"0x{job:064x}"]
+        known = contracts.jobs.job_count()
+        if not 0 < job <= known:
+            raise JobUnusable(
+                f"there is no job {job} at {contracts.jobs.address}; the chain knows {known} jobs"
+                " of these contracts"
+            )
+        # The block follows from the terms. Many nodes refuse to search all blocks for it.
+        terms, progress = contracts.jobs.terms(job), contracts.jobs.progress(job)
+        created_at = progress.enrol_deadline - terms.phases.enrol
         logs = rpc.request(
             "eth_getLogs",
             {
                 "address": contracts.jobs.address,
-                "topics": topics,
-                "fromBlock": hex(deployment.block),
-                "toBlock": "latest",
+                "topics": ["0x" + JobCreated.TOPIC.hex(), f"0x{job:064x}"],
+                "fromBlock": hex(created_at),
+                "toBlock": hex(created_at),
             },
         )
         if not logs:
             raise JobUnusable(
-                f"there is no job {job} at {contracts.jobs.address}; {rpc.url} knows"
-                f" {contracts.jobs.job_count()} jobs of these contracts"
+                f"the node does not have the event of block {created_at} that created job {job}"
             )
         log = Log.from_rpc(logs[0])
         created = JobCreated.decode(log)
@@ -65,6 +72,11 @@ class Job:
             SigningDomain(rpc.chain_id(), contracts.jobs.address),
             log.block_number,
         )
+
+    @property
+    def enrolment_end(self) -> int:
+        """The last block in which members join and clients enrol."""
+        return self.first_block + self.terms.phases.enrol
 
     @property
     def members(self) -> Sequence[Address]:

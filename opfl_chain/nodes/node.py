@@ -12,6 +12,7 @@ import sqlite3
 import threading
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, ClassVar, Self
@@ -21,7 +22,7 @@ from eth_account.signers.local import LocalAccount
 from opfl_chain.chain.bindings.types import Role
 from opfl_chain.chain.call import Call
 from opfl_chain.chain.deployment import Deployment
-from opfl_chain.chain.errors import NodeRefused, RpcUnavailable, SendError
+from opfl_chain.chain.errors import NodeRefused, NonceTaken, RpcUnavailable, SendError
 from opfl_chain.chain.heads import HeadWatcher
 from opfl_chain.chain.keys import load_ethereum_key
 from opfl_chain.chain.reverts import Reverted
@@ -31,6 +32,7 @@ from opfl_chain.chain.statement_signatures import sign_statement
 from opfl_chain.nodes.chain_view import ChainView
 from opfl_chain.nodes.errors import ModelMissing
 from opfl_chain.nodes.job import Job
+from opfl_chain.nodes.patience import Patience
 from opfl_chain.nodes.peers import Peers
 from opfl_chain.nodes.settings import NodeSettings
 from opfl_chain.nodes.state import State
@@ -44,6 +46,8 @@ from opfl_chain.transport.server import HttpServer
 _BACKOFF_FIRST = 0.2
 _BACKOFF_LAST = 5.0
 _MOST_ATTEMPTS = 5
+_TOLD_EVERY = 10.0
+"""Seconds between two lines in the log on a duty that fails all the time."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,8 @@ class Node(ABC):
         self._wake = threading.Event()
         self._stopping = False
         self._moment: Moment | None = None
+        self._sending = Patience()
+        self._telling = Patience(_TOLD_EVERY, _TOLD_EVERY)
         self.started = time.monotonic()
         chain = settings.chain
         with contextlib.ExitStack() as opened:
@@ -134,7 +140,7 @@ class Node(ABC):
             if self.settings.chain.ws_url:
                 running.enter_context(HeadWatcher(self.settings.chain.ws_url, self._wake.set))
             self.log.info("listening", extra={"url": self.http.url})
-            self.sender.resume()
+            self._resume()
             self._follow()
 
     def stop(self) -> None:
@@ -145,23 +151,39 @@ class Node(ABC):
     def wake(self) -> None:
         self._wake.set()
 
+    @contextlib.contextmanager
+    def duty(self, name: str) -> Iterator[None]:
+        """What cannot be done for now must not keep us from what else is due."""
+        try:
+            yield
+        except (NodeRefused, TransportError, ModelMissing) as error:
+            if self._telling.is_due(name):
+                self._telling.failed(name)
+                self.log.warning("not done yet", extra={"duty": name, "reason": str(error)})
+
     def send(self, call: Call, key: str) -> bool:
         """Have a transaction executed once. A contract that refuses is no error: others are fast.
 
-        Only what was mined and failed, and is due all the same, is sent anew.
+        Only what was mined and failed, or lost its nonce to a stranger, and is due all the same,
+        is sent anew. What is refused again and again is tried less and less often.
         """
+        if not self._sending.is_due(key):
+            return False
         for name in (key, *(f"{key}, attempt {n}" for n in range(2, _MOST_ATTEMPTS + 1))):
             tried = self.sender.nonce_of(name) is not None
             try:
                 receipt = self.sender.send(call, name)
             except (Reverted, SendError) as error:
-                if tried and isinstance(error, Reverted):
+                if tried and isinstance(error, Reverted | NonceTaken):
                     continue
+                self._sending.failed(key)
                 self.log.info("not executed", extra={"intent": name, "reason": str(error)})
                 return False
             if not tried:
                 self.log.info("executed", extra={"intent": name, "block": receipt.block_number})
+            self._sending.succeeded(key)
             return True
+        self._sending.failed(key)
         return False
 
     def sign(self, statement: Statement) -> bytes:
@@ -177,10 +199,19 @@ class Node(ABC):
         if now.head + 1 < unbonding[0]:
             return False
         if deposits.credit_of(self.address):
-            self.send(deposits.withdraw_credit(self.address), "withdraw credit")
+            # Credit may come again, so this is another intent every time.
+            self.send(deposits.withdraw_credit(self.address), f"withdraw credit at {now.head}")
         if deposits.account(self.job.id, role, self.address).balance:
             self.send(deposits.withdraw(self.job.id, role), "withdraw")
-        return not deposits.account(self.job.id, role, self.address).balance
+        stake = deposits.account(self.job.id, role, self.address).balance
+        return not stake and not deposits.credit_of(self.address)
+
+    def _resume(self) -> None:
+        """Finish what was sent before we were killed; what cannot be is tried again when due."""
+        try:
+            self.sender.resume()
+        except (SendError, NodeRefused, RpcUnavailable) as error:
+            self.log.warning("not all is finished of what was sent", extra={"reason": str(error)})
 
     def _follow(self) -> None:
         backoff = _BACKOFF_FIRST
@@ -195,6 +226,8 @@ class Node(ABC):
                     self._wake.wait(self.settings.chain.poll_seconds)
                 elif step.disturbed:
                     self._wake.wait(_BACKOFF_FIRST)
+                elif step.rewound_to is not None:
+                    self._moment = None  # who asks meanwhile is told that it is too early
                 backoff = _BACKOFF_FIRST
             except (
                 RpcUnavailable,

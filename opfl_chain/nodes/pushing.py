@@ -14,9 +14,8 @@ from opfl_chain.nodes.turns import is_due
 class Pushing:
     """`place` is 0 for whoever does not wait."""
 
-    def __init__(self, node: Node, fewest_clients: int = 1) -> None:
+    def __init__(self, node: Node) -> None:
         self._node = node
-        self._fewest_clients = fewest_clients
 
     def act(self, now: Moment, place: int) -> None:
         view, jobs = self._node.view, self._node.job.contracts.jobs
@@ -24,8 +23,7 @@ class Pushing:
             return
         round_ = view.latest_round()
         if round_ is None:
-            since = self._enrolment_end
-            if is_due(place, since, now.head) and self._can_start():
+            if is_due(place, self._node.job.enrolment_end, now.head) and view.can_start:
                 self._node.send(jobs.open_round(self._node.job.id), "open 0")
         elif round_.over is not None:
             if is_due(place, round_.over_at or 0, now.head):
@@ -49,12 +47,3 @@ class Pushing:
             result = two_results(self._node.peers, self._node.job, round_)
             if result is not None:
                 self.finalise(round_, result)
-
-    @property
-    def _enrolment_end(self) -> int:
-        return self._node.job.first_block + self._node.job.terms.phases.enrol
-
-    def _can_start(self) -> bool:
-        view = self._node.view
-        joined = all(view.has_joined(member) for member in self._node.job.members)
-        return joined and len(view.clients()) >= self._fewest_clients
