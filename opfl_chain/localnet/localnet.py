@@ -27,6 +27,7 @@ from opfl_chain.mpc.replays import Replays
 from opfl_chain.nodes.chain_view import ChainView
 from opfl_chain.nodes.job import Job
 from opfl_chain.nodes.judging import WARM_SIZES
+from opfl_chain.protocol.identifiers import Address
 from opfl_chain.transport.client import HttpClient
 
 _POLL_SECONDS = 0.1
@@ -120,12 +121,12 @@ class Localnet:
 
     # --- running
 
-    def start(self) -> None:
+    def start(self, each: Callable[[], None] = lambda: None) -> None:
         """Start everybody, wait until all have staked and enrolled, and end the enrolment."""
         self._tell(f"starting {len(self.daemons)} processes")
         for daemon in self.daemons.values():
             daemon.start()
-        self.wait_until(self._all_there, _START_SECONDS, "everybody has enrolled")
+        self.wait_until(self._all_there, _START_SECONDS, "everybody has enrolled", each)
         deadline = self.job.first_block + self.plan.phases.enrol
         self.mine_to(deadline + 1)
 
@@ -181,12 +182,30 @@ class Localnet:
         return joined and reachable and len(self.view.clients()) == len(self.plan.clients)
 
     def _slashes_settled(self) -> bool:
-        return all(slash.status is not SlashStatus.REQUESTED for slash in self.view.slashes())
+        """Whether all faults are paid for or vetoed, or can not be paid for any more."""
+        head = self.devnet.rpc.block_number()
+        addresses = {client.index: client.address for client in self.view.clients().values()}
+        for round_ in self.view.rounds():
+            verdict = self.view.decided_verdict(round_) if round_.verdict_hash else None
+            for fault in verdict.faults if verdict else ():
+                slash = self.view.slash(round_.number, addresses[fault.client])
+                if slash is None and head < round_.schedule.request:
+                    return False
+                if slash is not None and slash.status is SlashStatus.REQUESTED:
+                    return False
+        return True
+
+    @property
+    def _owners(self) -> list[tuple[Address, Role]]:
+        clients = [(address, Role.CLIENT) for address in self.view.clients()]
+        return clients + [(address, Role.MEMBER) for address in self.job.members]
 
     def _all_unbonding(self) -> bool:
-        clients = [(address, Role.CLIENT) for address in self.view.clients()]
-        members = [(address, Role.MEMBER) for address in self.job.members]
-        return all(self.view.unbonding(*each) is not None for each in (*clients, *members))
+        return all(self.view.unbonding(*each) is not None for each in self._owners)
 
     def _all_gone(self) -> bool:
-        return not any(self.daemons[name].alive for name in self.started if name != "server")
+        """Also those who are away just now have to take their money."""
+        if any(self.daemons[name].alive for name in self.started if name != "server"):
+            return False
+        deposits, job = self.job.contracts.deposits, self.job.id
+        return not any(deposits.account(job, role, owner).balance for owner, role in self._owners)

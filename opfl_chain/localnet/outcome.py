@@ -1,0 +1,130 @@
+"""What a job on one machine ended with, from its trail alone, by the names of those in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from opfl_chain.chain.bindings.events import JobCreated, MemberPenalised
+from opfl_chain.chain.bindings.types import MemberFault, Role
+from opfl_chain.chain.devnet import BALANCE_ETHER
+from opfl_chain.localnet.localnet import Localnet
+from opfl_chain.localnet.plan import ETHER
+from opfl_chain.protocol.identifiers import ClientIndex, RoundNumber
+from opfl_chain.protocol.verdict import FaultReason
+from opfl_chain.trail import Report, Trail, check_trail, read_trail
+from opfl_chain.trail.history import History, Slash
+from opfl_chain.trail.ledger import Ledger, final_ledger
+
+PASSED: Final = "PASSED"
+LEFT_OUT: Final = "LEFT_OUT"
+"""Neither accepted nor charged with anything."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Clients and members are `client-0`, `member-2`, as their settings files are called."""
+
+    trail: Trail
+    names: dict[str, str]
+    """By address."""
+    unaccounted_wei: int
+    """What all accounts and the contract had at first, less what they have and paid for gas."""
+
+    @classmethod
+    def of(cls, net: Localnet) -> Outcome:
+        trail = read_trail(net.devnet.rpc, net.deployment, net.job.id)
+        names = {str(address): name for name, address in net.addresses.items()}
+        return cls(trail, names, _unaccounted(net))
+
+    @cached_property
+    def history(self) -> History:
+        return History(self.trail, next(self.trail.of(JobCreated)))
+
+    @cached_property
+    def report(self) -> Report:
+        """Everything that the chain says, recomputed."""
+        return check_trail(self.trail)
+
+    @property
+    def rounds(self) -> int:
+        return len(self.history.rounds)
+
+    def is_final(self, number: int) -> bool:
+        return self.history.rounds[self._number(number)].finalised is not None
+
+    def is_audited(self, number: int, name: str) -> bool:
+        return self.history.rounds[self._number(number)].is_audited(self.address(name))
+
+    def participants(self, number: int) -> set[str]:
+        """The clients that committed, directly or in a batch."""
+        round_ = self.history.rounds[self._number(number)]
+        return {self.names[client] for client in self.history.participants(round_)}
+
+    def attested(self, number: int) -> set[str]:
+        """The members that attested anything."""
+        return {self.names[m] for m in self.history.rounds[self._number(number)].attested}
+
+    def verdict(self, number: int, name: str) -> str | None:
+        """PASSED, LEFT_OUT or the name of a fault; None where nothing was decided."""
+        verdict = self.history.rounds[self._number(number)].verdict
+        if verdict is None:
+            return None
+        index = ClientIndex(self.history.clients[self.address(name)].event.index)
+        if index in verdict.passed:
+            return PASSED
+        reasons = {fault.client: FaultReason(fault.reason) for fault in verdict.faults}
+        return reasons[index].name if index in reasons else LEFT_OUT
+
+    def slash(self, number: int, name: str) -> Slash | None:
+        return self.history.slashes.get((self._number(number), self.address(name)))
+
+    def executed(self) -> dict[tuple[int, str], str]:
+        """The reason of every slash that was executed."""
+        return {
+            (number, self.names[client]): FaultReason(slash.requested.event.reason).name
+            for (number, client), slash in self.history.slashes.items()
+            if slash.executed is not None
+        }
+
+    def penalties(self) -> dict[tuple[int, str], set[str]]:
+        """What members paid for, in which round."""
+        found: dict[tuple[int, str], set[str]] = {}
+        for entry in self.trail.of(MemberPenalised):
+            place = (entry.round or 0, self.names[entry.event.member])
+            found.setdefault(place, set()).add(MemberFault(entry.event.fault).name)
+        return found
+
+    def lost_wei(self, name: str) -> int:
+        """What of a deposit or stake went in and did not come back."""
+        role = Role.MEMBER if name.startswith("member") else Role.CLIENT
+        owner = (role, self.address(name))
+        return self._ledger.locked[owner] - self._ledger.withdrawn[owner]
+
+    def address(self, name: str) -> str:
+        return next(address for address, each in self.names.items() if each == name)
+
+    @cached_property
+    def _ledger(self) -> Ledger:
+        return final_ledger(self.history)
+
+    def _number(self, number: int) -> RoundNumber:
+        return RoundNumber(number)
+
+
+def _unaccounted(net: Localnet) -> int:
+    rpc = net.devnet.rpc
+    head = rpc.block_number()
+    holders = [account.address for account in net.devnet.accounts]
+    first = BALANCE_ETHER * ETHER * len(holders)
+    now = sum(rpc.balance(each, head) for each in (*holders, net.job.contracts.deposits.address))
+    blocks = rpc.batch_or_raise(
+        [("eth_getBlockReceipts", (hex(number),)) for number in range(head + 1)]
+    )
+    gas = sum(
+        int(receipt["gasUsed"], 16) * int(receipt["effectiveGasPrice"], 16)
+        for block in blocks
+        for receipt in block
+    )
+    return first - now - gas
