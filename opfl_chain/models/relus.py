@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +53,7 @@ class _ShapesOnly:
         return _of_shape(batch, height // 2, width // 2, channels)
 
 
-def _of_shape(*shape: int) -> Any:
+def _of_shape(*shape: int) -> Shaped:
     """An array of one number, which takes no memory whatever its shape."""
-    return np.broadcast_to(np.float32(0), shape)
+    shaped: Shaped = np.broadcast_to(np.float32(0), shape)
+    return shaped

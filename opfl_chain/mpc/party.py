@@ -129,6 +129,8 @@ class PartySession:
         self.audit = audit
         self.timings: dict[str, float] = {}
         """Seconds to meet the peers, and to connect the link."""
+        self.sent_bytes = 0
+        """To the peers, payload only: known once the session was left in good order."""
         self._party = party
         self._deadline = deadline
         self._over: str | None = None
@@ -172,7 +174,7 @@ class PartySession:
         """Leave in good order. What has been computed stands, so that nothing here is an error."""
         if self._over is None:
             with contextlib.suppress(MpcError):
-                self._request({"do": "leave"}, "the members left")
+                self.sent_bytes = self._request({"do": "leave"}, "the members left")["sent_bytes"]
             self._over = "it was left"
             self._party.ended()
 

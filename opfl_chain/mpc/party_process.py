@@ -141,9 +141,11 @@ class Server:
             case "leave":
                 session, self._session, self.watch = self._session, None, None
                 self.tunnel = None
-                if session:
-                    session.leave()
-                return None
+                if session is None:
+                    return {"sent_bytes": 0}
+                session.leave()
+                sent = session.runtime.sent_bytes + session.runtime.spu_sent_bytes
+                return {"sent_bytes": sent}
             case other:
                 raise SessionClosed(f"there is no request {other!r}")
 

@@ -57,6 +57,7 @@ class Runtime:
         self.sent_bytes = 0
         """By `send`; what SPU sends is in the statistics of its runs."""
         self.sent_messages = 0
+        self.spu_sent_bytes = 0
         self._link = link
         self._wires = wires
         self._addresses = addresses
@@ -123,6 +124,7 @@ class Runtime:
         for name in {*names, *outputs}:
             machine.DelVar(name)
         sent_bytes, messages, operations = parse_profile(self._log.end())
+        self.spu_sent_bytes += sent_bytes
         statistics = RunStatistics(
             executable.name, seconds, sent_bytes, messages, peak_memory_bytes(), operations
         )

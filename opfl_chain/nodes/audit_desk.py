@@ -9,6 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from opfl_chain.mpc.errors import MpcError
 from opfl_chain.mpc.party import Party, PartySession
 from opfl_chain.nodes.errors import ModelMissing
+from opfl_chain.nodes.processor import seconds_of
 from opfl_chain.transport.errors import TransportError
 
 Task = Callable[[PartySession], None]
@@ -27,6 +28,12 @@ class AuditDesk:
         self._done = done
         self._pool = ThreadPoolExecutor(1, "audits")
         self._current: tuple[str, Future[None]] | None = None
+        self._sent_bytes = 0
+
+    @property
+    def cost(self) -> dict[str, float]:
+        """What sessions sent to the peers, and what their process has computed so far."""
+        return {"mpc_bytes_sent": self._sent_bytes, "mpc_cpu_seconds": seconds_of(self._party.pid)}
 
     @property
     def busy_with(self) -> str | None:
@@ -55,6 +62,7 @@ class AuditDesk:
             name, seconds=_SESSION_SECONDS, join_seconds=self._join_seconds
         ) as session:
             task(session)
+        self._sent_bytes += session.sent_bytes
 
     def _guarded(self, action: Callable[[], None], name: str) -> None:
         try:

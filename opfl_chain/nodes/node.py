@@ -34,8 +34,10 @@ from opfl_chain.nodes.errors import ModelMissing
 from opfl_chain.nodes.job import Job
 from opfl_chain.nodes.patience import Patience
 from opfl_chain.nodes.peers import Peers
+from opfl_chain.nodes.processor import own_seconds
 from opfl_chain.nodes.settings import NodeSettings
 from opfl_chain.nodes.state import State
+from opfl_chain.nodes.traffic import Traffic
 from opfl_chain.protocol.identifiers import JobId
 from opfl_chain.protocol.statements import Statement
 from opfl_chain.transport.errors import TransportError
@@ -75,6 +77,7 @@ class Node(ABC):
         self._moment: Moment | None = None
         self._sending = Patience()
         self._telling = Patience(_TOLD_EVERY, _TOLD_EVERY)
+        self._answered = Traffic()
         self.started = time.monotonic()
         chain = settings.chain
         with contextlib.ExitStack() as opened:
@@ -131,7 +134,7 @@ class Node(ABC):
                     self.settings.listen,
                     [
                         Route("GET", "/health", lambda _: Response.json(self._health())),
-                        *self.routes(),
+                        *map(self._answered.counted, self.routes()),
                     ],
                     tls=self.peers.own_tls,
                     name=self.ROLE,
@@ -139,6 +142,7 @@ class Node(ABC):
             )
             if self.settings.chain.ws_url:
                 running.enter_context(HeadWatcher(self.settings.chain.ws_url, self._wake.set))
+            running.callback(lambda: self.log.info("ended", extra=self._health()))
             self.log.info("listening", extra={"url": self.http.url})
             self._resume()
             self._follow()
@@ -250,8 +254,8 @@ class Node(ABC):
             "block": moment.seen if moment else None,
             "head": moment.head if moment else None,
             "uptime_seconds": round(time.monotonic() - self.started, 1),
-            "cpu_seconds": round(time.process_time(), 2),
-            **self.peers.traffic(),
+            "cpu_seconds": round(own_seconds(), 2),
+            **self._answered.added_to(self.peers.traffic()),
             **self.health(),
         }
 
