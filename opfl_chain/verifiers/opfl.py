@@ -13,7 +13,7 @@ from opfl_chain.protocol.policy import Policy
 from opfl_chain.protocol.profile import check_replay
 from opfl_chain.protocol.rules import Boundary
 from opfl_chain.verifiers.errors import BoundaryOfAnotherPolicy, ReferenceMissing
-from opfl_chain.verifiers.room import Reals, room
+from opfl_chain.verifiers.room import Reals, reach, room
 from opfl_chain.verifiers.verifier import Penalty, Reference, Replay, Vector
 
 
@@ -73,6 +73,14 @@ class Opfl:
         replay = self._replay(reference)
         gradient = self._real(reference)
         return room(self.boundary, self.policy, gradient, wanted, replay.headroom, part)
+
+    def farthest(self, reference: Reference) -> float:
+        """No gradient that is accepted is farther than this from the honest one."""
+        replay = self._replay(reference)
+        real = self.policy.fixed_point.decode_words(replay.words)
+        honest = reference.gradient.astype(np.float64)
+        apart = float(np.linalg.norm(honest - real))
+        return apart + reach(self.boundary, self.policy, real, replay.headroom)
 
     def _real(self, reference: Reference) -> Vector:
         words = self._replay(reference).words

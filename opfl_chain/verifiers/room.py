@@ -51,17 +51,41 @@ def room(
     return words * policy.fixed_point.quantum
 
 
+def reach(boundary: Boundary, policy: Policy, replay: Reals, headroom: int | None) -> float:
+    """No accepted gradient is farther than this from the replay, in L2 and units of the gradient.
+
+    The widest bounds are taken to go to the largest coordinates, where they add up to most.
+    """
+    size: Reals = np.abs(replay) * float(policy.fixed_point.words_per_unit)
+    ranks: Ranks = np.empty(size.size, np.int64)
+    ranks[np.argsort(size, kind="stable")] = np.arange(1, size.size + 1)
+    if isinstance(boundary, GuidedBoundary):
+        fraction = 2.0**-boundary.allowance_shift
+        # What is accepted moves the scale by less than a factor of two.
+        unit = _unit(boundary, size, headroom) + 1
+        bounds = _by_rank(boundary.grid, (*boundary.bounds, boundary.infinity), ranks, np.minimum)
+        words = (2 * size * fraction + (bounds + 1) * 2.0**unit) / (1 - fraction)
+    else:
+        absolute = (*boundary.absolute, boundary.infinity)
+        words = _by_rank(boundary.grid, absolute, ranks, np.minimum)
+    return float(np.linalg.norm(words)) * policy.fixed_point.quantum
+
+
 def _guided(
     boundary: GuidedBoundary, size: Reals, ranks: Ranks, headroom: int | None, part: float
 ) -> Reals:
-    unit = 0
-    if headroom is not None:
-        (typical,) = quantiles(2 * size, [boundary.scale_quantile])
-        unit = max(int(typical).bit_length() - boundary.resolution_bits, headroom)
+    unit = _unit(boundary, size, headroom)
     bounds = _by_rank(boundary.grid, (*boundary.bounds, boundary.infinity), ranks, np.minimum)
     fraction = 2.0**-boundary.allowance_shift
     # Moved by D against its sign, a coordinate has |G + M| = 2 |G| - D.
     return part * (2 * size * fraction + bounds * 2.0**unit) / (1 + fraction)
+
+
+def _unit(boundary: GuidedBoundary, size: Reals, headroom: int | None) -> int:
+    if headroom is None:
+        return 0
+    (typical,) = quantiles(2 * size, [boundary.scale_quantile])
+    return max(int(typical).bit_length() - boundary.resolution_bits, headroom)
 
 
 def _paper(boundary: PaperBoundary, size: Reals, ranks: Ranks, part: float) -> Reals:

@@ -14,7 +14,7 @@ from opfl_chain.protocol.boundary import PaperBoundary
 from opfl_chain.protocol.guided import GUIDED_GRID, GuidedBoundary, check_guided_replay
 from opfl_chain.protocol.policy import PAPER_GRID
 from opfl_chain.protocol.profile import check_replay
-from opfl_chain.verifiers.room import headroom_of, room
+from opfl_chain.verifiers.room import headroom_of, reach, room
 
 PLAIN = default_policy(LENET_61706, guided=False)
 SIZE = LENET_61706.layout.size
@@ -94,3 +94,14 @@ def test_drift_goes_the_same_way_in_every_round() -> None:
     both = (signs[0] != 0) & (signs[1] != 0)
     assert both.mean() > 0.9
     np.testing.assert_array_equal(signs[0][both], signs[1][both])
+
+
+@pytest.mark.parametrize("policy", [POLICY, PLAIN])
+def test_nothing_that_is_accepted_is_beyond_the_reach(policy) -> None:  # type: ignore[no-untyped-def]
+    step = attacked(1)
+    boundary = guided() if policy is POLICY else paper()
+    headroom = headroom_of(policy, step.logits, step.labels)
+    real = step.gradient.astype(np.float64)
+    farthest = reach(boundary, policy, real, headroom)
+    most = room(boundary, policy, step.gradient, np.abs(real), headroom)
+    assert 0.3 * farthest < np.linalg.norm(most) < farthest

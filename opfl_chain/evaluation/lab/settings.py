@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from opfl_chain.attacks.pgd import BETAS
-from opfl_chain.evaluation.lab.instances import STAGES
+from opfl_chain.evaluation.lab.instances import BEGINNING, WHOLE_RUN
 from opfl_chain.evaluation.recording import RecordingPlan
 
 RUNS = ("lenet-61706-mnist", "lenet-61706-fashion-mnist")
@@ -31,7 +31,7 @@ class LabSettings:
     judged_steps: int = 2000
     attacked_part: float = 0.2
     instances: int = 200
-    stages: tuple[str, ...] = STAGES
+    stages: tuple[str, ...] = (BEGINNING,)
     betas: tuple[float, ...] = BETAS
     drift_rounds: int = 1000
     drift_start: int = 2000
@@ -48,7 +48,7 @@ class LabSettings:
             calibration_steps=20,
             judged_steps=60,
             instances=6,
-            stages=STAGES[1:],
+            stages=(WHOLE_RUN,),
             betas=(0.1, 1.0, 10.0),
             drift_rounds=24,
             drift_start=100,
