@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from opfl_chain.calibration.reference import reference_boundary
 from opfl_chain.chain.bindings.events import JobCreated
@@ -34,6 +36,8 @@ _POLL_SECONDS = 0.1
 _START_SECONDS = 180.0
 _MINED_AT_ONCE = 200
 """More take Anvil disproportionately long."""
+
+_BUSY = {"audit": "no answer"}
 
 Tell = Callable[[str], None]
 
@@ -109,11 +113,11 @@ class Localnet:
         folder = JobFolder(self.folder, plan, self.devnet, created.job)
         for daemon in folder.write(server, members, clients):
             self.daemons[daemon.name] = daemon
-            self._open.callback(daemon.stop)
+        self._open.callback(self._stop_all)
         self.http = self._open.enter_context(
             HttpClient(self.folder / "certs" / "authority.pem", seconds=5, attempts=1)
         )
-        self.health_of_clients = self._open.enter_context(HttpClient(None, seconds=5, attempts=1))
+        self._plain_http = self._open.enter_context(HttpClient(None, seconds=5, attempts=1))
         self.view = ChainView(self.job, self.folder / "watch.sqlite")
         self._cursor = self._open.enter_context(
             self.view.cursor(self.devnet.rpc, deployment.block, 0)
@@ -127,8 +131,14 @@ class Localnet:
         for daemon in self.daemons.values():
             daemon.start()
         self.wait_until(self._all_there, _START_SECONDS, "everybody has enrolled", each)
+        self.wait_until(self._all_prepared, _START_SECONDS, "members are ready to audit", each)
         deadline = self.job.first_block + self.plan.phases.enrol
         self.mine_to(deadline + 1)
+
+    def health(self, name: str) -> dict[str, Any] | None:
+        """What a daemon says of itself, or None if it does not answer."""
+        client = name.startswith("client")
+        return self.daemons[name].health(self._plain_http if client else self.http)
 
     def watch(self) -> None:
         """Read what has happened on chain."""
@@ -180,6 +190,16 @@ class Localnet:
         joined = all(self.view.has_joined(member) for member in self.job.members)
         reachable = len(self.view.endpoints()) == MEMBERS
         return joined and reachable and len(self.view.clients()) == len(self.plan.clients)
+
+    def _all_prepared(self) -> bool:
+        """Members load their replays when they start, which takes what clients need as well."""
+        members = [name for name in self.daemons if name.startswith("member")]
+        return all((self.health(name) or _BUSY)["audit"] is None for name in members)
+
+    def _stop_all(self) -> None:
+        """All at once: each finishes the step that it is in."""
+        with ThreadPoolExecutor(max_workers=max(1, len(self.daemons))) as pool:
+            list(pool.map(Daemon.stop, self.daemons.values()))
 
     def _slashes_settled(self) -> bool:
         """Whether all faults are paid for or vetoed, or can not be paid for any more."""

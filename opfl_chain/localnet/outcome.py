@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 from opfl_chain.chain.bindings.events import JobCreated, MemberPenalised
 from opfl_chain.chain.bindings.types import MemberFault, Role
 from opfl_chain.chain.devnet import BALANCE_ETHER
+from opfl_chain.chain.rpc import Rpc, checksum
 from opfl_chain.localnet.localnet import Localnet
 from opfl_chain.localnet.plan import ETHER
 from opfl_chain.protocol.identifiers import ClientIndex, RoundNumber
@@ -20,6 +22,8 @@ from opfl_chain.trail.ledger import Ledger, final_ledger
 PASSED: Final = "PASSED"
 LEFT_OUT: Final = "LEFT_OUT"
 """Neither accepted nor charged with anything."""
+OPERATOR: Final = "operator"
+"""Who deployed the contracts and created the job."""
 
 
 @dataclass(frozen=True)
@@ -31,12 +35,16 @@ class Outcome:
     """By address."""
     unaccounted_wei: int
     """What all accounts and the contract had at first, less what they have and paid for gas."""
+    gas: dict[str, int]
+    """That each has used, by name; what is of none of them is the operator's."""
 
     @classmethod
     def of(cls, net: Localnet) -> Outcome:
         trail = read_trail(net.devnet.rpc, net.deployment, net.job.id)
         names = {str(address): name for name, address in net.addresses.items()}
-        return cls(trail, names, _unaccounted(net))
+        head = net.devnet.rpc.block_number()
+        receipts = _receipts(net.devnet.rpc, head)
+        return cls(trail, names, _unaccounted(net, receipts, head), _gas(names, receipts))
 
     @cached_property
     def history(self) -> History:
@@ -113,18 +121,28 @@ class Outcome:
         return RoundNumber(number)
 
 
-def _unaccounted(net: Localnet) -> int:
-    rpc = net.devnet.rpc
-    head = rpc.block_number()
-    holders = [account.address for account in net.devnet.accounts]
-    first = BALANCE_ETHER * ETHER * len(holders)
-    now = sum(rpc.balance(each, head) for each in (*holders, net.job.contracts.deposits.address))
+def _receipts(rpc: Rpc, head: int) -> list[dict[str, Any]]:
+    """Of every transaction up to a block."""
     blocks = rpc.batch_or_raise(
         [("eth_getBlockReceipts", (hex(number),)) for number in range(head + 1)]
     )
+    return [receipt for block in blocks for receipt in block]
+
+
+def _gas(names: dict[str, str], receipts: Sequence[dict[str, Any]]) -> dict[str, int]:
+    used: dict[str, int] = {}
+    for receipt in receipts:
+        name = names.get(checksum(receipt["from"]), OPERATOR)
+        used[name] = used.get(name, 0) + int(receipt["gasUsed"], 16)
+    return used
+
+
+def _unaccounted(net: Localnet, receipts: Sequence[dict[str, Any]], head: int) -> int:
+    rpc = net.devnet.rpc
+    holders = [account.address for account in net.devnet.accounts]
+    first = BALANCE_ETHER * ETHER * len(holders)
+    now = sum(rpc.balance(each, head) for each in (*holders, net.job.contracts.deposits.address))
     gas = sum(
-        int(receipt["gasUsed"], 16) * int(receipt["effectiveGasPrice"], 16)
-        for block in blocks
-        for receipt in block
+        int(receipt["gasUsed"], 16) * int(receipt["effectiveGasPrice"], 16) for receipt in receipts
     )
     return first - now - gas

@@ -80,6 +80,12 @@ class Contributor:
         words = self._data.input_words(t)
         return commit(self._policy.commitment_scheme, Subject.INPUT, words, entropy)
 
+    def warm(self) -> None:
+        """Take a step that counts for nothing: the first is slow, and rounds have deadlines."""
+        examples, labels = self._data.batch(0)
+        nothing = np.zeros(self.parameters, np.float32)
+        self._step.run(self._step.model.layout.unflatten(nothing), examples, labels)
+
     def make(self, t: int, weights: NDArray[np.float32], attack_state: bytes | None) -> Made:
         """Take the local step of round t at these weights."""
         examples, labels = self._data.batch(t)
