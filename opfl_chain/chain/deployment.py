@@ -21,7 +21,7 @@ from opfl_chain.chain.call import Call
 from opfl_chain.chain.compiler import Artifact, Compilation, compile_contracts
 from opfl_chain.chain.errors import ChainMismatch, DeploymentInvalid
 from opfl_chain.chain.files import write_atomically
-from opfl_chain.chain.rpc import Rpc, checksum, tohex, unhex
+from opfl_chain.chain.rpc import Rpc, checksum, shown_url, tohex, unhex
 from opfl_chain.chain.sender import TransactionSender
 
 # Slashing is last: its constructor checks that the others are wired to it.
@@ -121,7 +121,7 @@ class Deployment:
         found = (rpc.chain_id(), rpc.genesis_hash())
         if found != (self.chain_id, self.genesis):
             raise ChainMismatch(
-                f"{rpc.url} is not the chain of the deployment (chain id, genesis)",
+                f"{shown_url(rpc.url)} is not the chain of the deployment (chain id, genesis)",
                 (self.chain_id, self.genesis),
                 found,
                 "Give the address of the right node, or deploy on this chain.",

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from websockets.exceptions import WebSocketException
 from websockets.sync.client import connect
 
-from opfl_chain.chain.rpc import is_loopback
+from opfl_chain.chain.rpc import is_loopback, shown_url
 
 _LOGGER = logging.getLogger(__name__)
 _SUBSCRIBE = json.dumps(
@@ -66,6 +66,6 @@ class HeadWatcher:
                         backoff = _BACKOFF_FIRST
                         self._wake()
             except (OSError, TimeoutError, WebSocketException) as error:
-                _LOGGER.info("%s: %s; polling until it is back", self._url, error)
+                _LOGGER.info("%s: %s; polling until it is back", shown_url(self._url), error)
                 self._closed.wait(backoff)
                 backoff = min(2 * backoff, _BACKOFF_LAST)

@@ -149,9 +149,9 @@ class Rpc:
         except ChainError as error:
             if isinstance(error, RpcUnavailable):
                 raise
-            raise PragueMissing(self.url) from error
+            raise PragueMissing(shown_url(self.url)) from error
         if len(total) != _G1_BYTES:
-            raise PragueMissing(self.url)
+            raise PragueMissing(shown_url(self.url))
 
     def _transport(self, send: Callable[[], T], *, repeatable: bool) -> T:
         attempts = self._retries if repeatable else 1
@@ -160,12 +160,12 @@ class Rpc:
                 return send()
             except (requests.RequestException, json.JSONDecodeError, UnicodeDecodeError) as error:
                 if attempt + 1 == attempts:
-                    raise RpcUnavailable(self.url, _reason(error)) from error
+                    raise RpcUnavailable(shown_url(self.url), _reason(error)) from error
                 time.sleep(self._backoff * 2**attempt)
         raise AssertionError("unreachable: the loop returns or raises")
 
     def _nonsense(self, answer: object) -> RpcUnavailable:
-        return RpcUnavailable(self.url, f"not a JSON-RPC answer: {answer!r:.200}")
+        return RpcUnavailable(shown_url(self.url), f"not a JSON-RPC answer: {answer!r:.200}")
 
 
 def _unwrap(method: str, answer: Any) -> Any:
@@ -184,6 +184,13 @@ def _reason(error: Exception) -> str:
     if isinstance(error, requests.HTTPError) and error.response is not None:
         return f"HTTP status {error.response.status_code}"
     return f"{type(error).__name__}: {error}"
+
+
+def shown_url(url: str) -> str:
+    """For messages and logs: without what may be a key, in user, path or query."""
+    parts = urlsplit(url)
+    host = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+    return url if url.rstrip("/") == host else f"{host}/..."
 
 
 def is_loopback(url: str) -> bool:
