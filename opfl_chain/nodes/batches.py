@@ -17,6 +17,9 @@ from opfl_chain.protocol.identifiers import Address, RoundNumber
 from opfl_chain.protocol.merkle import MerkleTree
 from opfl_chain.protocol.statements import GradientCommitment
 
+_MOST_ENTRY_BYTES = 300
+"""Of an address, a commitment and a signature in JSON."""
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -33,10 +36,15 @@ class Batch:
     number: RoundNumber
     entries: Sequence[Entry]
 
-    @property
+    @cached_property
     def tree(self) -> MerkleTree:
         pairs = [(entry.client, entry.commitment) for entry in self.entries]
         return batch_tree(self.job.id, self.number, pairs)
+
+    @staticmethod
+    def most_bytes(clients: int) -> int:
+        """How long a list may be in a job of so many clients, with some room for nonsense in it."""
+        return _MOST_ENTRY_BYTES * (2 * clients + 16)
 
     def encode(self) -> bytes:
         rows = [
@@ -60,14 +68,31 @@ class Batch:
             return None
 
     @cached_property
-    def signed(self) -> dict[Address, Entry]:
+    def valid(self) -> list[Entry]:
         """Entries that their clients signed: a relayer speaks for nobody."""
-        return {entry.client: entry for entry in self.entries if self._is_signed(entry)}
+        return [entry for entry in self.entries if self._is_signed(entry)]
 
-    def proof(self, client: Address) -> BatchProof:
+    @cached_property
+    def signed(self) -> dict[Address, Entry]:
+        """The entry that counts of each client.
+
+        The root binds neither signatures nor the order of siblings, so nothing depends on these: of
+        a client that signed twice, the lowest commitment counts.
+        """
+        descending = sorted(self.valid, key=lambda entry: entry.commitment, reverse=True)
+        return {entry.client: entry for entry in descending}
+
+    def merged(self, other: Batch) -> Batch:
+        """This list, with signatures from another one of the same root where its own are wrong."""
+        good = {(entry.client, entry.commitment): entry for entry in (*other.valid, *self.valid)}
+        entries = [good.get((entry.client, entry.commitment), entry) for entry in self.entries]
+        return Batch(self.job, self.number, entries)
+
+    def proof(self, client: Address) -> BatchProof | None:
         """What shows on chain that a client committed."""
-        place = next(i for i, entry in enumerate(self.entries) if entry.client == client)
-        entry = self.entries[place]
+        if (entry := self.signed.get(client)) is None:
+            return None
+        place = self.entries.index(entry)
         return BatchProof(entry.commitment, tuple(self.tree.proof(place)), entry.signature)
 
     def _is_signed(self, entry: Entry) -> bool:

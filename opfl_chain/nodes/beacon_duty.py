@@ -9,6 +9,7 @@ from opfl_chain.nodes.member_store import MemberStore
 from opfl_chain.nodes.node import Moment, Node
 from opfl_chain.nodes.peers import hex_field
 from opfl_chain.nodes.turns import is_due, place_of
+from opfl_chain.protocol.hashing import keccak256
 from opfl_chain.transport.errors import TransportError
 
 _SIGNATURE_BYTES = 128
@@ -39,16 +40,18 @@ class BeaconDuty:
         if not round_.closed(now.seen) or round_.seed is not None or now.head >= deadline:
             return
         own = self._signed(round_, now)
-        place = place_of(self._rank, round_.number)
-        if is_due(place, round_.schedule.commit, now.head) and self._publish(round_, own):
-            return
         address = self._node.address
         published = self._node.view.published_partials(round_.id)
         if now.head >= deadline - self._margin and address not in published:
+            # Before anyone is asked for anything: a peer that answers slowly must not cost us this.
             call = self._node.job.contracts.beacon.publish_partial(
                 round_.id, address, own.eip2537()
             ).with_spare_gas(_SETTLING_GAS)
-            self._node.send(call, f"partial {round_.number}")
+            self._node.send(call, f"partial {round_.number} {_name(own)}")
+            return
+        place = place_of(self._rank, round_.number)
+        if is_due(place, round_.schedule.commit, now.head):
+            self._publish(round_, own)
 
     def _signed(self, round_: RoundView, now: Moment) -> bls.Signature:
         """Sign the closed round, as it is in the blocks that were seen."""
@@ -60,7 +63,7 @@ class BeaconDuty:
         self._store.keep_partial(round_.number, message, signature.eip2537())
         return signature
 
-    def _publish(self, round_: RoundView, own: bls.Signature) -> bool:
+    def _publish(self, round_: RoundView, own: bls.Signature) -> None:
         kept = self._store.partial(round_.number)
         message = kept[0] if kept else b""
         signatures = [own]
@@ -72,14 +75,19 @@ class BeaconDuty:
                     hex_field(answer, "signature", _SIGNATURE_BYTES)
                 )
             except (TransportError, InvalidPoint):
-                return False
+                return
             public = self._node.view.public_key(member)
             if public is None or not bls.verify(
                 bls.PublicKey.from_eip2537(public), message, partial
             ):
                 self._node.log.warning("a partial signature is wrong", extra={"member": member})
-                return False
+                return
             signatures.append(partial)
         aggregate = bls.aggregate_signatures(signatures)
         call = self._node.job.contracts.beacon.publish(round_.id, aggregate.eip2537())
-        return self._node.send(call, f"beacon {round_.number}")
+        self._node.send(call, f"beacon {round_.number} {_name(aggregate)}")
+
+
+def _name(signature: bls.Signature) -> str:
+    """A reorganisation may change what is signed, and that is then another intent."""
+    return keccak256(signature.eip2537()).hex()[:16]

@@ -116,8 +116,9 @@ class ChainView:
     def finalised_rounds(self) -> list[RoundView]:
         return self._rounds("WHERE over = 'finalised' ORDER BY number")
 
-    def rounds_since(self, number: int) -> list[RoundView]:
-        return self._rounds("WHERE number >= ? ORDER BY number", number)
+    def rounds_closing_since(self, block: int) -> list[RoundView]:
+        """Those whose commit phase ends at a block or later."""
+        return self._rounds("WHERE commit_deadline >= ? ORDER BY number", block)
 
     def direct_commitments(self, round_id: RoundId) -> dict[Address, bytes]:
         """In the order of the chain."""
@@ -127,6 +128,21 @@ class ChainView:
                 key_of(round_id),
             )
         )
+
+    def direct_commitment(self, round_id: RoundId, client: Address) -> bytes | None:
+        row = self._one(
+            "SELECT commitment FROM commitments WHERE round = ? AND client = ?",
+            key_of(round_id),
+            client,
+        )
+        return row[0] if row else None
+
+    def count_commitments(self, round_id: RoundId) -> int:
+        """Direct ones, and as many as the relayer says that are in the batch."""
+        key = key_of(round_id)
+        (direct,) = self._one("SELECT count(*) FROM commitments WHERE round = ?", key)
+        (relayed,) = self._one("SELECT total(count) FROM batches WHERE round = ?", key)
+        return int(direct + relayed)
 
     def batch(self, round_id: RoundId) -> tuple[bytes, int] | None:
         """Root and number of leaves."""

@@ -10,17 +10,21 @@ import numpy as np
 
 from opfl_chain.attacks.attack import Attack
 from opfl_chain.attacks.registry import attack_named
-from opfl_chain.chain.bindings.types import ClientStatus, Reason, Role, SlashStatus
+from opfl_chain.chain.bindings.types import ClientStatus, Reason, Role
 from opfl_chain.chain.rpc import tohex
 from opfl_chain.chain.statement_signatures import SIGNATURE_BYTES, signer_of
+from opfl_chain.mpc.ranks import MEMBERS
+from opfl_chain.nodes.batches import Batch, Entry
 from opfl_chain.nodes.chain_view import RoundView, SlashView
 from opfl_chain.nodes.client_data import load_client_data
 from opfl_chain.nodes.contribution import Contributor, Made
-from opfl_chain.nodes.errors import ModelMissing
+from opfl_chain.nodes.errors import JobUnusable
 from opfl_chain.nodes.evidence import two_acquittals
 from opfl_chain.nodes.misdelivery import Misdelivery
 from opfl_chain.nodes.node import Moment, Node
+from opfl_chain.nodes.patience import Patience
 from opfl_chain.nodes.peers import hex_field
+from opfl_chain.nodes.pushing import Pushing
 from opfl_chain.nodes.settings import ClientSettings
 from opfl_chain.protocol.delivery_message import encode_delivery
 from opfl_chain.protocol.hashing import keccak256
@@ -35,8 +39,6 @@ from opfl_chain.training.aggregate import weights_hash
 from opfl_chain.transport.errors import TransportError
 from opfl_chain.transport.routes import Route
 
-_ASK_EVERY = 4
-"""Blocks between two questions for an acquittal."""
 _RELAY_MARGIN = 3
 """A batch must be on chain so many blocks before the deadline, or the client commits itself."""
 
@@ -63,7 +65,16 @@ class Client(Node):
             self._attack = attack_named(settings.cheat)
         self._phase = "starting"
         self._left = False
-        self._asked_at = 0
+        self._asking = Patience(first=1.0, last=10.0)
+        self._delivering = Patience(first=0.5, last=10.0)
+        self._pushing = Pushing(self)
+        self._listed_in: int | None = None
+        if self.address in self.job.members:
+            self.close()
+            raise JobUnusable(
+                f"{self.address} is a member of job {self.job.id}: a client needs an account of its"
+                " own, because an account has one sender"
+            )
 
     @cached_property
     def contributor(self) -> Contributor:
@@ -94,36 +105,58 @@ class Client(Node):
         if status is ClientStatus.UNKNOWN:
             self._enrol(now)
             return
-        for slash in self.view.slashes():
-            if slash.client == self.address and slash.status is SlashStatus.REQUESTED:
-                self._defend(slash, now)
-        if self.view.is_closed or status is ClientStatus.LEAVING:
+        for slash in self.view.pending_slashes():
+            if slash.client == self.address:
+                with self.duty(f"defence in round {slash.round}"):
+                    self._defend(slash, now)
+        over = self.view.is_closed or self.view.is_stillborn(now.seen)
+        if over or status is ClientStatus.LEAVING:
             self._leave(now)
             return
         round_ = self.view.latest_round()
         if round_ is None:
             self._phase = "waiting for the first round"
         elif round_.over is None:
-            self._take_part(round_, now, status)
+            with self.duty(f"round {round_.number}"):
+                self._take_part(round_, now, status)
+        with self.duty("moving on"):
+            # After the server and all members: if they are gone, this is how we get our money.
+            own = self.view.client(self.address)
+            self._pushing.act(now, MEMBERS + 1 + (own.index if own else 0))
 
     def _enrol(self, now: Moment) -> None:
-        self._phase = "enrolling"
-        root = self.contributor.dataset.root
-        call = self.job.contracts.jobs.enrol(self.job.id, root, value=self.job.terms.client_deposit)
-        self.send(call, "enrol")
+        end = self.job.enrolment_end
+        if now.seen >= end:
+            raise JobUnusable(
+                f"clients enrolled in job {self.job.id} until block {end}, and {self.address} did"
+                " not: wait for another job"
+            )
+        if now.head < end:
+            self._phase = "enrolling"
+            root, deposit = self.contributor.dataset.root, self.job.terms.client_deposit
+            self.send(self.job.contracts.jobs.enrol(self.job.id, root, value=deposit), "enrol")
 
     def _take_part(self, round_: RoundView, now: Moment, status: ClientStatus) -> None:
         made = self._made(round_.number)
         if now.head < round_.schedule.commit and status is ClientStatus.ACTIVE:
             if made is None:
+                self._require_own_data()
                 self._phase = f"training for round {round_.number}"
                 made = self._make(round_)
             self._commit(round_, made, now)
-        if made is None or not round_.closed(now.seen):
-            return
-        if round_.settled(now.seen) and round_.verdict_hash is None:
-            self._phase = f"delivering in round {round_.number}"
+        in_time = round_.settled(now.seen) and now.head <= round_.schedule.deliver
+        if made is not None and in_time and round_.verdict_hash is None:
             self._deliver(round_, made)
+
+    def _require_own_data(self) -> None:
+        """An audit compares what we train on with what we committed to when we enrolled."""
+        own, root = self.view.client(self.address), self.contributor.dataset.root
+        if own is not None and own.root != root:
+            raise JobUnusable(
+                f"{self.address} enrolled with the data set {tohex(own.root)}, and the settings and"
+                f" the secret in {self.settings.state} make {tohex(root)}: an audit would cost the"
+                " deposit. Give back both as they were"
+            )
 
     def _make(self, round_: RoundView) -> Made:
         size = 4 * self.contributor.parameters
@@ -149,49 +182,60 @@ class Client(Node):
         return made
 
     def _commit(self, round_: RoundView, made: Made, now: Moment) -> None:
-        if self.address in self.view.direct_commitments(round_.id):
+        if self.view.direct_commitment(round_.id, self.address) is not None:
+            return
+        if self._listed_in == round_.number:
             return
         commitment = self.contributor.committed_gradient(round_.number, made.gradient).commitment
-        if self._settings.commit == "relayed" and not self._must_commit_itself(round_, now):
-            self._relay(round_, commitment)
-            return
+        if self._settings.commit == "relayed":
+            statement = GradientCommitment(self.job.id, round_.number, self.address, commitment)
+            entry = Entry(self.address, commitment, self.sign(statement))
+            if not self._must_commit_itself(round_, entry, now):
+                self._relay(round_, entry)
+                return
         self._phase = f"committing in round {round_.number}"
         call = self.job.contracts.jobs.commit_gradient(round_.id, commitment)
         self.send(call, f"commit {round_.number}")
 
-    def _must_commit_itself(self, round_: RoundView, now: Moment) -> bool:
-        """Whether the batch is late, or there without us."""
-        batch = self.view.batch(round_.id)
-        if batch is None:
+    def _must_commit_itself(self, round_: RoundView, entry: Entry, now: Moment) -> bool:
+        """Whether the batch is late, or there without us as far as anyone shows."""
+        if (batch := self.view.batch(round_.id)) is None:
             return now.head >= round_.schedule.commit - _RELAY_MARGIN
-        try:
-            path = f"/batches/{tohex(batch[0])}"
-            members = self.peers.fetch_list(path)
-        except ModelMissing:
-            return True
-        return self.address.lower().encode() not in members.lower()
+        root, most = batch[0], Batch.most_bytes(len(self.view.clients()))
+        for body in self.peers.lists(f"/batches/{tohex(root)}", most):
+            found = Batch.decode(self.job, round_.number, root, body)
+            if found is not None and entry in found.entries:
+                self._listed_in = round_.number
+                return False
+        return True
 
-    def _relay(self, round_: RoundView, commitment: bytes) -> None:
-        if self.state.one("SELECT 1 FROM relayed WHERE round = ?", round_.number):
+    def _relay(self, round_: RoundView, entry: Entry) -> None:
+        known = self.state.one("SELECT 1 FROM relayed WHERE round = ?", round_.number)
+        if known or self._listed_in == round_.number:
             return
-        statement = GradientCommitment(self.job.id, round_.number, self.address, commitment)
         try:
             path = f"/rounds/{round_.id}/commitments/{self.address}"
-            self.peers.post_to_server(path, commitment, self.sign(statement))
+            self.peers.post_to_server(path, entry.commitment, entry.signature)
         except TransportError as error:
             self.log.warning("the server took no commitment", extra={"reason": str(error)})
             return
         self.state.write("INSERT OR IGNORE INTO relayed VALUES (?)", round_.number)
 
     def _deliver(self, round_: RoundView, made: Made) -> None:
-        audited = self.view.is_audited(round_, self.address)
-        members = [m for m in self.job.members if not self._receipt(round_.number, m)]
-        if not members:
+        direct = self.view.direct_commitment(round_.id, self.address) is not None
+        if not direct and self.view.batch(round_.id) is None:
+            return  # we were late, and are not in the round
+        audited, number = self.view.is_audited(round_, self.address), round_.number
+        receipts = self._receipts(number, audited=audited)
+        members = [member for member in self.job.members if member not in receipts]
+        if not members or not self._delivering.is_due(f"{number} {audited}"):
             return
-        deliveries = self.contributor.deliveries(round_.number, made, audited=audited)
+        self._phase = f"delivering in round {number}"
+        self._delivering.failed(f"{number} {audited}")
+        deliveries = self.contributor.deliveries(number, made, audited=audited)
         if self._misdelivery is not None:
             deliveries = self._misdelivery.deliveries(
-                deliveries, round_.number, self.contributor, audited=audited
+                deliveries, number, self.contributor, audited=audited
             )
         for member, delivery in zip(self.job.members, deliveries, strict=False):
             if member in members:
@@ -214,7 +258,7 @@ class Client(Node):
             self.log.warning("a receipt is not signed by its member", extra={"member": member})
             return
         self.state.write(
-            "INSERT OR IGNORE INTO receipts VALUES (?, ?, ?, ?)",
+            "INSERT OR REPLACE INTO receipts VALUES (?, ?, ?, ?)",
             round_.number,
             member,
             audited,
@@ -223,19 +267,18 @@ class Client(Node):
 
     def _defend(self, slash: SlashView, now: Moment) -> None:
         """Veto a slash with what members signed: that we delivered, or that we were right."""
-        if now.head + 1 >= slash.executable_at or now.head < self._asked_at + _ASK_EVERY:
+        round_, what = self.view.round(slash.round), f"round {slash.round}"
+        if now.head + 1 >= slash.executable_at or round_ is None or not self._asking.is_due(what):
             return
-        self._asked_at = now.head
-        round_ = self.view.round(slash.round)
-        if round_ is None:
-            return
+        self._asking.failed(what)
         slashing = self.job.contracts.slashing
         if slash.reason is Reason.NOT_DELIVERED:
-            receipts = [row[0] for row in self._receipts(slash.round)][:2]
-            if len(receipts) == 2:
+            audited = self.view.is_audited(round_, self.address)
+            receipts = list(self._receipts(slash.round, audited=audited).values())
+            if len(receipts) >= 2:
                 signatures = (receipts[0], receipts[1])
                 call = slashing.veto_with_receipts(round_.id, self.address, signatures)
-                self.send(call, f"veto {slash.round}")
+                self.send(call, f"veto {slash.round} with receipts")
                 return
         acquittals = two_acquittals(self.peers, self.job, round_, self.address)
         if acquittals is not None:
@@ -259,12 +302,15 @@ class Client(Node):
         row = self.state.one("SELECT gradient, advice, attack FROM made WHERE round = ?", number)
         return Made(_words(row[0]), row[1] and _words(row[1]), row[2]) if row else None
 
-    def _receipt(self, number: int, member: Address) -> bool:
-        statement = "SELECT 1 FROM receipts WHERE round = ? AND member = ?"
-        return self.state.one(statement, number, member) is not None
-
-    def _receipts(self, number: int) -> Any:
-        return self.state.all("SELECT signature FROM receipts WHERE round = ?", number)
+    def _receipts(self, number: int, *, audited: bool) -> dict[Address, bytes]:
+        """The members' signatures. A receipt without an input is none if we are audited."""
+        return dict(
+            self.state.all(
+                "SELECT member, signature FROM receipts WHERE round = ? AND audited = ?",
+                number,
+                audited,
+            )
+        )
 
 
 def _words(data: bytes) -> Words:

@@ -50,9 +50,11 @@ class Enforcement:
             call = slashing.execute(round_.id, slash.client)
             self._node.send(call, f"execute {slash.round} {slash.client}")
 
-    def awaits_second_replay(self, slash: SlashView) -> bool:
+    def awaits_second_replay(self, slash: SlashView, now: Moment) -> bool:
+        """Not for ever: a peer that does not come to it must not keep us from leaving."""
         return (
             slash.status is SlashStatus.REQUESTED
+            and now.head < slash.executable_at + self._node.job.terms.phases.veto
             and slash.reason is Reason.REPLAY_OUTSIDE
             and self._store.second_replay(slash.round, slash.client) is None
             and self._store.delivery(slash.round, slash.client) is not None
@@ -75,10 +77,10 @@ class Enforcement:
             self._node.send(call, f"request {round_.number} {client}")
 
     def _proof(self, round_: RoundView, client: Address) -> BatchProof:
-        if client in self._node.view.direct_commitments(round_.id):
+        if self._node.view.direct_commitment(round_.id, client) is not None:
             return _DIRECT
         batch = self._claims.batch(round_)
-        return batch.proof(client) if batch else _DIRECT
+        return (batch and batch.proof(client)) or _DIRECT
 
     def _penalise(self, round_: RoundView, now: Moment, place: int) -> None:
         for _, member in self._node.peers.others(self._node.address):

@@ -55,8 +55,6 @@ class MemberEndpoints:
         moment = member.moment
         if moment is None or not round_.settled(moment.seen):
             raise Refusal(HTTPStatus.TOO_EARLY, "it is not known yet who is audited: try again")
-        if client not in member.claims.commitments(round_):
-            raise Refusal(HTTPStatus.FORBIDDEN, f"{client} did not commit in this round")
         envelope = DeliveryEnvelope(
             member.job.id, round_.number, client, member.address, keccak256(request.body)
         )
@@ -65,14 +63,20 @@ class MemberEndpoints:
             raise Refusal(
                 HTTPStatus.UNAUTHORIZED, "the envelope of this delivery is not signed by the client"
             )
+        if not member.claims.has_committed(round_, client):
+            if member.claims.lacks_batch(round_):
+                raise Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "the batch is not here yet")
+            raise Refusal(HTTPStatus.FORBIDDEN, f"{client} did not commit in this round")
         kept = member.store.delivery(round_.number, client)
-        if kept is None and (moment.head > round_.schedule.deliver or round_.verdict_hash):
-            raise Refusal(HTTPStatus.GONE, f"deliveries ended at block {round_.schedule.deliver}")
         audited = member.view.is_audited(round_, client)
         self._require_complete(self._decoded(request.body), audited)
-        if not member.store.keep_delivery(round_.number, client, request.body):
-            raise Refusal(HTTPStatus.CONFLICT, "another delivery of this client is here already")
-        member.wake()
+        if kept != request.body:
+            if moment.head > round_.schedule.deliver or round_.verdict_hash:
+                until = round_.schedule.deliver
+                raise Refusal(HTTPStatus.GONE, f"deliveries ended at block {until}")
+            self._keep(round_, client, request.body, kept, audited)
+        if member.store.count_deliveries(round_.number) >= member.view.count_commitments(round_.id):
+            member.wake()
         receipt = DeliveryReceipt(member.job.id, round_.number, client, audited)
         return Response.json({"signature": tohex(member.sign(receipt)), "audited": audited})
 
@@ -112,6 +116,18 @@ class MemberEndpoints:
         statement = Acquittal(member.job.id, round_.number, client)
         return Response.json({"signature": tohex(member.sign(statement))})
 
+    def _keep(
+        self, round_: RoundView, client: Address, body: bytes, kept: bytes | None, audited: bool
+    ) -> None:
+        store = self._member.store
+        if kept is not None and (self._decoded(kept).training_input is not None) != audited:
+            # The chain was reorganised, and another seed says otherwise who is audited.
+            stored = store.replace_delivery(round_.number, client, kept, body)
+        else:
+            stored = store.keep_delivery(round_.number, client, body)
+        if not stored:
+            raise Refusal(HTTPStatus.CONFLICT, "another delivery of this client is here already")
+
     def _require_complete(self, delivery: Delivery, audited: bool) -> None:
         """A receipt of an audited delivery says that the input is here too."""
         expected = self._member.judging.expected
@@ -125,10 +141,10 @@ class MemberEndpoints:
                 HTTPStatus.UNPROCESSABLE_ENTITY,
                 f"this contribution is audited, and its delivery has no {' and no '.join(missing)}",
             )
-        if not audited and delivery.training_input is not None:
+        if not audited and (delivery.training_input or delivery.advice):
             raise Refusal(
                 HTTPStatus.UNPROCESSABLE_ENTITY,
-                "this contribution is not audited: keep the input to yourself",
+                "this contribution is not audited: keep input and advice to yourself",
             )
 
     def _decoded(self, body: bytes) -> Delivery:
@@ -150,8 +166,8 @@ class MemberEndpoints:
             client = checksum(request.parts["client"])
         except ValueError as error:
             raise Refusal(HTTPStatus.NOT_FOUND, "that is no address") from error
-        if client not in self._member.view.clients():
-            raise Refusal(HTTPStatus.FORBIDDEN, f"{client} is no client of job")
+        if self._member.view.client(client) is None:
+            raise Refusal(HTTPStatus.FORBIDDEN, f"{client} is no client of this job")
         return client
 
 

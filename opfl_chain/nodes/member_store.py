@@ -37,6 +37,11 @@ class MemberStore:
         self._state.write("INSERT OR IGNORE INTO deliveries VALUES (?, ?, ?)", number, client, body)
         return self.delivery(number, client) == body
 
+    def replace_delivery(self, number: int, client: Address, old: bytes, new: bytes) -> bool:
+        """On disk when this returns. False if the old one is not there any more."""
+        statement = "UPDATE deliveries SET body = ? WHERE round = ? AND client = ? AND body = ?"
+        return self._state.write(statement, new, number, client, old) == 1
+
     def delivery(self, number: int, client: Address) -> bytes | None:
         row = self._state.one(
             "SELECT body FROM deliveries WHERE round = ? AND client = ?", number, client
@@ -46,6 +51,10 @@ class MemberStore:
     def delivered(self, number: int) -> set[Address]:
         rows = self._state.all("SELECT client FROM deliveries WHERE round = ?", number)
         return {client for (client,) in rows}
+
+    def count_deliveries(self, number: int) -> int:
+        row = self._state.one("SELECT count(*) FROM deliveries WHERE round = ?", number)
+        return int(row[0])
 
     def rounds_with_deliveries(self) -> list[int]:
         return [n for (n,) in self._state.all("SELECT DISTINCT round FROM deliveries")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 from collections.abc import Iterator
@@ -24,8 +25,14 @@ from opfl_chain.transport.tls import TlsFiles
 
 SERVER_NAME = "server"
 _SMALL = 1 << 16
-_LIST = 1 << 26
 _WORD_BYTES = 8
+_SECONDS = 30.0
+_QUICK_SECONDS = 5.0
+"""For answers of a few bytes: whoever drips them must not keep us from our deadlines."""
+
+
+class NoEndpoint(TransportError):
+    """A member has not said where it is reached."""
 
 
 class Peers:
@@ -35,9 +42,9 @@ class Peers:
         self._view = view
         self._server = settings.server
         tls = settings.tls
-        self._http = HttpClient(
-            tls.authority if tls else None, seconds=30, connect_seconds=2, attempts=1
-        )
+        authority = tls.authority if tls else None
+        self._http = HttpClient(authority, _SECONDS, connect_seconds=2, attempts=1)
+        self._quick = HttpClient(authority, _QUICK_SECONDS, connect_seconds=2, attempts=1)
         self.own_tls: TlsFiles | None = None
         if tls and tls.certificate and tls.private_key:
             self.own_tls = TlsFiles(tls.certificate, tls.private_key, tls.authority)
@@ -54,6 +61,7 @@ class Peers:
         trace: TracebackType | None,
     ) -> None:
         self._http.close()
+        self._quick.close()
 
     def traffic(self) -> dict[str, int]:
         """Bytes of bodies that were sent to others and received from them."""
@@ -93,9 +101,9 @@ class Peers:
 
     def post_to_server(self, path: str, body: bytes, signature: bytes) -> dict[str, Any]:
         if self._server is None:
-            raise ModelMissing("no server is named in the settings")
+            raise NoEndpoint("no server is named in the settings")
         headers = {"Opfl-Signature": tohex(signature)}
-        answer = self._http.post(
+        answer = self._quick.post(
             self._server, SERVER_NAME, path, body, headers=headers, max_bytes=_SMALL
         )
         self._count(len(body), len(answer))
@@ -112,9 +120,11 @@ class Peers:
         )
         return np.frombuffer(words, "<i8")
 
-    def fetch_list(self, path: str) -> bytes:
-        """A list that the caller checks."""
-        return self._anywhere(path, _LIST, lambda body: True)
+    def lists(self, path: str, most_bytes: int) -> Iterator[bytes]:
+        """What each of those says who have something there. The caller checks it."""
+        for url, name in self._sources():
+            with contextlib.suppress(TransportError):
+                yield self._get(url, name, path, most_bytes)
 
     def fetch_weights(self, path: str, most_bytes: int, accept: Any) -> bytes:
         return self._anywhere(path, most_bytes, accept)
@@ -142,14 +152,15 @@ class Peers:
     # --- HTTP
 
     def _get(self, url: str, name: str, path: str, most_bytes: int) -> bytes:
-        body: bytes = self._http.get(url, name, path, max_bytes=most_bytes)
+        http = self._quick if most_bytes <= _SMALL else self._http
+        body: bytes = http.get(url, name, path, max_bytes=most_bytes)
         self._count(0, len(body))
         return body
 
     def _url(self, member: Address) -> str:
         endpoint = self._view.endpoints().get(member)
         if endpoint is None:
-            raise ModelMissing(f"member {member} has announced no endpoint yet")
+            raise NoEndpoint(f"member {member} has announced no endpoint yet")
         return endpoint
 
     def _name(self, member: Address) -> str:
