@@ -83,14 +83,17 @@ class Models:
     def follow(self, fetch: FetchAggregate) -> None:
         """Derive the models of all rounds that are final, and check each against the chain."""
         for round_ in self._view.finalised_rounds():
-            if self._state.one("SELECT 1 FROM followed WHERE round = ?", round_.number):
-                continue
             wanted, expected = round_.aggregate_hash, round_.next_model_hash
             if wanted is None or expected is None:
                 raise JobUnusable(f"round {round_.number} is final and has no hashes")
+            followed = self._state.one("SELECT model FROM followed WHERE round = ?", round_.number)
+            if followed is not None and followed[0] == expected:
+                continue
             if self.weights(expected) is None:
                 self._derive(round_, wanted, expected, fetch)
-            self._state.write("INSERT INTO followed VALUES (?, ?)", round_.number, expected)
+            self._state.write(
+                "INSERT OR REPLACE INTO followed VALUES (?, ?)", round_.number, expected
+            )
 
     def _derive(
         self, round_: RoundView, wanted: bytes, expected: bytes, fetch: FetchAggregate

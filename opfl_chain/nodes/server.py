@@ -19,7 +19,7 @@ from opfl_chain.nodes.node import Moment, Node
 from opfl_chain.nodes.pushing import Pushing
 from opfl_chain.nodes.settings import ServerSettings
 from opfl_chain.nodes.sums import Sums
-from opfl_chain.protocol.identifiers import RoundId, job_and_number
+from opfl_chain.protocol.identifiers import Address
 from opfl_chain.protocol.statements import GradientCommitment
 from opfl_chain.transport.messages import Refusal, Request, Response
 from opfl_chain.transport.routes import Route
@@ -52,10 +52,11 @@ class Server(Node):
         self.claims = Claims(self.view, self.state, self.peers)
         self._sums = Sums(self.view, self.peers)
         self.pushing = Pushing(self)
+        self._stillborn = False
 
     @property
     def done(self) -> bool:
-        return self.view.is_closed and self._all_scored()
+        return self._stillborn or (self.view.is_closed and self._all_scored())
 
     def routes(self) -> list[Route]:
         return [
@@ -70,13 +71,18 @@ class Server(Node):
     # --- what is due
 
     def act(self, now: Moment) -> None:
-        self.models.follow(self.peers.fetch_aggregate)
         round_ = self.view.latest_round()
         if round_ is not None and round_.over is None:
-            self._relay(round_, now)
-            self._open_aggregate(round_)
-        self.pushing.act(now, 0)
+            with self.duty("batch"):
+                self._relay(round_, now)
+            with self.duty("sum"):
+                self._open_aggregate(round_)
+        with self.duty("moving on"):
+            self.pushing.act(now, 0)
+        with self.duty("models"):
+            self.models.follow(self.peers.fetch_aggregate)
         self._score()
+        self._stillborn = self.view.is_stillborn(now.seen)
 
     def _open_aggregate(self, round_: RoundView) -> None:
         """Open the sum as members do, so that the next model is here when the round ends."""
@@ -105,22 +111,26 @@ class Server(Node):
         statement = GradientCommitment(self.job.id, round_.number, client, request.body)
         if signer_of(statement, self.job.domain, signature) != client:
             raise Refusal(HTTPStatus.UNAUTHORIZED, "the commitment is not signed by the client")
-        self.state.write(
-            "INSERT OR IGNORE INTO relayed VALUES (?, ?, ?, ?)",
-            round_.number,
-            client,
-            request.body,
-            signature,
-        )
-        self.wake()
+        self._keep_commitment(round_, client, request.body, signature)
         return Response.json({"taken": True})
 
+    def _keep_commitment(
+        self, round_: RoundView, client: Address, commitment: bytes, signature: bytes
+    ) -> None:
+        values = round_.number, client, commitment, signature
+        self.state.write("INSERT OR IGNORE INTO relayed VALUES (?, ?, ?, ?)", *values)
+        kept = "SELECT commitment FROM relayed WHERE round = ? AND client = ?"
+        if self.state.one(kept, round_.number, client)[0] != commitment:
+            raise Refusal(HTTPStatus.CONFLICT, "another commitment of this client is here already")
+        count = "SELECT count(*) FROM relayed WHERE round = ?"
+        if self.state.one(count, round_.number)[0] >= len(self.view.clients()):
+            self.wake()
+
     def _committing_round(self, text: str) -> RoundView:
-        round_ = self.view.latest_round()
-        if text.isascii() and text.isdecimal() and int(text) < 1 << 96 and round_ is not None:
-            number = job_and_number(RoundId(int(text)))[1]
-            open_ = round_.number == number and self.view.batch(round_.id) is None
-            if open_ and self._moment and self._moment.head < round_.schedule.commit:
+        round_, moment = self.view.latest_round(), self._moment
+        if round_ is not None and moment is not None and text == str(round_.id):
+            open_ = self.view.batch(round_.id) is None
+            if open_ and moment.head < round_.schedule.commit:
                 return round_
         raise Refusal(HTTPStatus.GONE, "no commitments are relayed for this round (any more)")
 

@@ -5,6 +5,7 @@ What the chain says is elsewhere (`chain_view`); here is what only this daemon k
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
@@ -21,11 +22,14 @@ class State:
     """One connection that threads share, one at a time."""
 
     def __init__(self, path: Path, owner: str, schema: str) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # Secrets and shares: for nobody else on this machine. SQLite makes its other files alike.
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
         self._lock = threading.RLock()
         self._db = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
         self._db.execute("PRAGMA journal_mode = WAL")
         self._db.execute("PRAGMA synchronous = FULL")
+        self._db.execute("PRAGMA secure_delete = ON")  # what is deleted is gone
         self._db.executescript(f"{_OWNER};{schema}")
         found = self.one("SELECT name FROM owner")
         if found is None:
