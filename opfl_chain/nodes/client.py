@@ -133,6 +133,7 @@ class Client(Node):
             )
         if now.head < end:
             self._phase = "enrolling"
+            self.contributor.warm()
             root, deposit = self.contributor.dataset.root, self.job.terms.client_deposit
             self.send(self.job.contracts.jobs.enrol(self.job.id, root, value=deposit), "enrol")
 
