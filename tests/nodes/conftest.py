@@ -1,0 +1,32 @@
+"""One chain for all tests of a module, and the same accounts in every run."""
+
+import pytest
+from node_stage import NodeStage
+
+from opfl_chain.chain import bls
+from opfl_chain.chain.anvil import Anvil
+from opfl_chain.chain.devnet import derive_accounts
+from opfl_chain.rehearsal.stage import ACCOUNTS_BESIDE_CLIENTS
+from opfl_chain.rehearsal.terms import ETHER
+
+MNEMONIC = "test test test test test test test test test test test junk"
+CLIENTS = 6
+
+
+@pytest.fixture(scope="module")
+def chain():
+    with Anvil(block_time=None) as anvil:
+        yield anvil
+
+
+@pytest.fixture(scope="module")
+def stage(chain, tmp_path_factory):
+    """The contracts, and members with keys; who is audited depends on keys and addresses."""
+    accounts = derive_accounts(MNEMONIC, CLIENTS + ACCOUNTS_BESIDE_CLIENTS)
+    for account in accounts:
+        chain.rpc.request("anvil_setBalance", account.address, hex(10_000 * ETHER))
+    folder = tmp_path_factory.mktemp("stage")
+    with NodeStage(chain.rpc, accounts, chain.mine, folder) as stage:
+        stage.keys = [bls.SecretKey((7 + i).to_bytes(32, "big")) for i in range(3)]
+        stage.register_keys()
+        yield stage

@@ -1,0 +1,187 @@
+"""A job with a real policy on a real chain, and members and clients of it without MPC processes."""
+
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+
+from opfl_chain.calibration.reference import reference_boundary
+from opfl_chain.chain.bindings.events import JobCreated
+from opfl_chain.chain.keys import create_ethereum_key
+from opfl_chain.chain.keystore import SCRYPT_CHEAP
+from opfl_chain.localnet.plan import Plan
+from opfl_chain.models.initialisation import initial_parameters
+from opfl_chain.models.registry import model_named
+from opfl_chain.nodes.beacon_duty import BeaconDuty
+from opfl_chain.nodes.claims import Claims
+from opfl_chain.nodes.enforcement import Enforcement
+from opfl_chain.nodes.judging import Judging
+from opfl_chain.nodes.member import Member
+from opfl_chain.nodes.member_endpoints import MemberEndpoints
+from opfl_chain.nodes.member_store import MemberStore
+from opfl_chain.nodes.models import Models
+from opfl_chain.nodes.node import Moment, Node
+from opfl_chain.nodes.settings import AccountSettings, ChainSettings, NodeSettings
+from opfl_chain.nodes.sums import MemberSums
+from opfl_chain.protocol.committed import commit, share_advice
+from opfl_chain.protocol.dataset import dataset_tree
+from opfl_chain.protocol.delivery import Delivery, InputDelivery
+from opfl_chain.protocol.gradient import Scheme, Subject
+from opfl_chain.protocol.hashing import keccak256
+from opfl_chain.protocol.identifiers import job_and_number
+from opfl_chain.rehearsal.stage import Stage
+from opfl_chain.rehearsal.terms import DEPOSIT, PHASES, rehearsal_terms
+from opfl_chain.training.aggregate import weights_hash
+
+PASSWORD = "for tests"
+AUDIT_RATE = 0.5
+ROUNDS = 4
+
+
+class NodeStage(Stage):
+    """Whose jobs have a policy and a boundary that daemons can read."""
+
+    policy = Plan(audit_rate=AUDIT_RATE, dataset="synthetic").policy
+    boundary = reference_boundary(policy)
+
+    def create_real_job(self, *, phases=PHASES, rounds=ROUNDS, **changes):
+        layout = model_named(self.policy.model.name).layout
+        weights = layout.flatten(initial_parameters(layout, self.policy.seeds.model))
+        terms = rehearsal_terms(
+            [member.address for member in self.members],
+            self.relayer.address,
+            self.operator.address,
+            audit_rate=AUDIT_RATE,
+            rounds=rounds,
+        )
+        facts = {
+            "policy_hash": self.policy.hash,
+            "boundary_hash": self.boundary.hash,
+            "model_hash": weights_hash(weights),
+        }
+        terms = replace(terms, phases=phases, **(facts | changes))
+        call = self.contracts.jobs.create_job(
+            terms, self.policy.canonical_json, self.boundary.canonical_json
+        )
+        return JobCreated.in_receipt(self.send(self.operator, call)).job
+
+    def enrol_makers(self, job, makers):
+        enrol = self.contracts.jobs.enrol
+        for maker in makers:
+            self.send(maker.actor, enrol(job, maker.tree.root, value=DEPOSIT))
+
+    def commit_makers(self, round_id, makers):
+        _, number = job_and_number(round_id)
+        jobs = self.contracts.jobs
+        for maker in makers:
+            call = jobs.commit_gradient(round_id, maker.committed(number).commitment)
+            self.send(maker.actor, call)
+
+    def settings(self, actor, folder, job, **changes):
+        """As a file would say them."""
+        folder.mkdir(parents=True, exist_ok=True)
+        keystore = folder / "key.json"
+        if not keystore.exists():
+            create_ethereum_key(keystore, PASSWORD, account=actor.account, scrypt_n=SCRYPT_CHEAP)
+            (folder / "password").write_text(PASSWORD)
+            self.deployment.write(folder / "deployment.json")
+        return NodeSettings(
+            chain=ChainSettings(
+                rpc_url=self._rpc.url, deployment=folder / "deployment.json", job=job
+            ),
+            account=AccountSettings(keystore=keystore, password_file=folder / "password"),
+            state=folder / "state",
+            **changes,
+        )
+
+
+class Maker:
+    """What a client makes of made-up numbers: real commitments, shares and signatures."""
+
+    def __init__(self, actor, expected, rounds=ROUNDS):
+        self.actor = actor
+        self._expected = expected
+        self._rounds = rounds
+
+    def _entropy(self, purpose, t):
+        return keccak256(self.actor.name.encode(), purpose.encode(), bytes([t]))
+
+    def _words(self, purpose, t, count):
+        seed = int.from_bytes(self._entropy(purpose, t)[:8], "big")
+        return np.random.default_rng(seed).integers(-(2**20), 2**20, count, dtype="<i8")
+
+    def gradient(self, t):
+        return self._words("gradient words", t, self._expected.gradient_words)
+
+    def committed(self, t):
+        entropy = self._entropy("gradient", t)
+        return commit(Scheme.SHARES, Subject.GRADIENT, self.gradient(t), entropy)
+
+    def committed_input(self, t):
+        words = self._words("input words", t, self._expected.input_words)
+        return commit(Scheme.SHARES, Subject.INPUT, words, self._entropy("input", t))
+
+    @cached_property
+    def tree(self):
+        return dataset_tree(self.committed_input(t).commitment for t in range(self._rounds))
+
+    def deliveries(self, t, *, audited):
+        packages = self.committed(t).packages
+        if not audited:
+            return [Delivery(package) for package in packages]
+        given = self.committed_input(t)
+        advice = share_advice(
+            Scheme.SHARES,
+            self._words("advice", t, self._expected.advice_words),
+            self._entropy("input", t),
+        )
+        proof = tuple(self.tree.proof(t))
+        return [
+            Delivery(
+                packages[rank],
+                InputDelivery(given.packages[rank], given.commitment, proof),
+                advice[rank],
+            )
+            for rank in range(3)
+        ]
+
+
+class SeatedMember(Node):
+    """All of a member but its seat in MPC: nothing is compiled, and nobody is met."""
+
+    ROLE = "committee"
+    SCHEMA = Member.SCHEMA
+
+    def __init__(self, settings, bls_key=None):
+        super().__init__(settings)
+        self.rank = list(self.job.members).index(self.address)
+        self.store = MemberStore(self.state)
+        self.models = Models(self.view, self.state)
+        self.claims = Claims(self.view, self.state, self.peers)
+        self.judging = Judging(self.job, self.rank, self.store, self.claims, self.models)
+        self.sums = MemberSums(self.view, self.peers, self.judging, self.store, self.rank)
+        self.enforcement = Enforcement(self, self.rank, self.store, self.claims)
+        if bls_key is not None:
+            self.beacon = BeaconDuty(self, self.rank, bls_key, self.store)
+
+    @property
+    def moment(self):
+        return self._moment
+
+    @property
+    def done(self):
+        return False
+
+    def act(self, now):
+        """Tests say what is to be done."""
+
+    def routes(self):
+        return MemberEndpoints(self).routes()
+
+    def health(self):
+        return {}
+
+    def catch_up(self):
+        step = self.cursor.catch_up()
+        self._moment = Moment(step.position, step.target)
+        return self._moment
