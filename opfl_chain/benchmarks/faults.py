@@ -27,13 +27,13 @@ PLAN: Final = Plan(
     score=False,
     phases=Phases(
         enrol=2000,
-        commit=240,
-        beacon=160,
-        deliver=160,
-        attest=320,
-        finalise=160,
-        request=160,
-        veto=20,
+        commit=400,
+        beacon=120,
+        deliver=120,
+        attest=300,
+        finalise=100,
+        request=100,
+        veto=160,
     ),
 )
 """Phases outlast any absence, so that whoever comes back has missed nothing."""

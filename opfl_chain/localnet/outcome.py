@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from opfl_chain.chain.bindings.events import JobCreated, MemberPenalised
+from opfl_chain.chain.bindings.events import Credited, JobCreated, MemberPenalised
 from opfl_chain.chain.bindings.types import MemberFault, Role
 from opfl_chain.chain.devnet import BALANCE_ETHER
 from opfl_chain.chain.rpc import Rpc, checksum
@@ -109,6 +109,14 @@ class Outcome:
         role = Role.MEMBER if name.startswith("member") else Role.CLIENT
         owner = (role, self.address(name))
         return self._ledger.locked[owner] - self._ledger.withdrawn[owner]
+
+    @cached_property
+    def credited_wei(self) -> dict[str, int]:
+        """What accounts were paid out of slashes and penalties, by address."""
+        found: dict[str, int] = {}
+        for entry in self.trail.of(Credited):
+            found[entry.event.account] = found.get(entry.event.account, 0) + entry.event.amount
+        return found
 
     def address(self, name: str) -> str:
         return next(address for address, each in self.names.items() if each == name)

@@ -1,0 +1,20 @@
+"""Whole jobs take both processors, so that there is one of them at a time, also with `-n 2`."""
+
+import fcntl
+from contextlib import contextmanager
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def one_at_a_time(tmp_path_factory, worker_id):
+    base = tmp_path_factory.getbasetemp()
+    path = (base if worker_id == "master" else base.parent) / "e2e.lock"
+
+    @contextmanager
+    def locked():
+        with path.open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    return locked
