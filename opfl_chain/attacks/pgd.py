@@ -48,7 +48,7 @@ class Victims:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def take(self, rows: slice) -> Victims:
+    def take(self, rows: slice | Sequence[int]) -> Victims:
         parts = (self.gradients[rows], self.examples[rows], self.labels[rows])
         return Victims(self.model, self.resting[rows], self.rate, *parts)
 

@@ -14,10 +14,13 @@ from opfl_chain.evaluation.lab.deterred import (
     audited_cheats,
     deterrence,
     rejection_chances,
+    tickets_of,
 )
 from opfl_chain.evaluation.lab.settings import LabSettings
 from opfl_chain.evaluation.lab.success import best_candidates, rejection_rate, success_rate
 from opfl_chain.protocol.economics import Deterrence
+from opfl_chain.protocol.hashing import keccak256
+from opfl_chain.protocol.sampling import audit_rate_of, is_audited
 
 
 @pytest.mark.parametrize(
@@ -77,11 +80,21 @@ def test_costs_add_up() -> None:
 
 
 def test_detection_is_as_the_formula_says() -> None:
-    audits = audited_cheats(0.02, 300, seed=1)
+    tickets = tickets_of(300, seed=1)
+    audits = audited_cheats(tickets, 0.02)
     assert audits.max() <= SKIPPED
     assert audits.mean() == pytest.approx(0.02 * SKIPPED, abs=0.3)
     detected = float((audits > 0).mean())
     assert detected == pytest.approx(Deterrence().detection_probability(0.02), abs=0.08)
+
+
+def test_tickets_audit_whom_the_protocol_audits() -> None:
+    tickets = tickets_of(3, seed=5)
+    name = (5).to_bytes(8, "big") + (2).to_bytes(8, "big")
+    client = "0x" + keccak256(b"client", name)[:20].hex()
+    seeds = [keccak256(b"seed", name, t.to_bytes(8, "big")) for t in range(SKIPPED)]
+    expected = sum(is_audited(seed, client, audit_rate_of(0.3)) for seed in seeds)
+    assert audited_cheats(tickets, 0.3)[2] == expected
 
 
 def test_what_audits_do_not_see_always_pays() -> None:

@@ -101,6 +101,7 @@ def _cell(
 ) -> dict[str, Any]:
     """All instances against one verifier at one strength."""
     started = time.perf_counter()
+    instances = instances.judged_by(verifier)
     count = len(instances.steps)
     hopeless = _hopeless(instances, verifier, beta)
     flipped, accepted = np.zeros(count, bool), np.zeros(count)
@@ -157,7 +158,7 @@ def _attacked(
         verifier,
         beta,
         PgdSettings(seed=seed),
-        rows=range(rows.start, rows.stop),
+        rows=instances.rows[rows],
         support=support,
     )
     flipped = np.stack([victims.flipped(each).numpy() for each in candidates])
@@ -181,6 +182,7 @@ def _reach(instances: Instances, verifier: Opfl) -> dict[str, Any]:
 
     The attacker takes all of the room, each coordinate in the direction that raises the loss.
     """
+    instances = instances.judged_by(verifier)
     slopes = instances.victims.loss_gradients()
     parts, moved = [], []
     for reference, slope in zip(instances.references, slopes.double().numpy(), strict=True):

@@ -11,11 +11,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from opfl_chain.evaluation.lab.settings import LabSettings
 from opfl_chain.protocol.economics import Deterrence
 from opfl_chain.protocol.hashing import keccak256
-from opfl_chain.protocol.sampling import audit_rate_of, is_audited
+from opfl_chain.protocol.sampling import audit_rate_of, audit_ticket
+
+Counts = NDArray[Any]
 
 RATES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.10)
 ROUNDS, SKIPPED = 1000, 100
@@ -29,7 +32,8 @@ def deterrence(settings: LabSettings, general: Mapping[str, Any] | None) -> dict
     random = np.random.default_rng(settings.seed)
     chances, sources = rejection_chances(general)
     jobs = settings.simulated_jobs
-    drawn = {rate: audited_cheats(rate, jobs, settings.seed) for rate in RATES}
+    tickets = tickets_of(jobs, settings.seed)
+    drawn = {rate: audited_cheats(tickets, rate) for rate in RATES}
     rules = Deterrence(SKIPPED)
     rows = [_detection_row(rules, rate, audits, jobs) for rate, audits in drawn.items()]
     profits = [
@@ -67,22 +71,27 @@ def rejection_chances(general: Mapping[str, Any] | None) -> tuple[dict[str, floa
     return {**found, "poison": 0.0, "drift": 0.0}, "general-attacks and drift"
 
 
-def audited_cheats(rate: float, jobs: int, seed: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """In how many of its cheating rounds the client of each job is audited."""
-    threshold = audit_rate_of(rate)
-    found = np.zeros(jobs, np.int64)
+def tickets_of(jobs: int, seed: int) -> Counts:
+    """What the protocol draws for the client of each job in each of its cheating rounds.
+
+    Beacons of different rounds are independent, so any rounds do for those that it cheats in.
+    """
+    drawn = np.zeros((jobs, SKIPPED), np.uint64)
     for job in range(jobs):
-        client = "0x" + keccak256(b"client", job.to_bytes(8, "big"))[:20].hex()
+        name = seed.to_bytes(8, "big") + job.to_bytes(8, "big")
+        client = "0x" + keccak256(b"client", name)[:20].hex()
         for number in range(SKIPPED):
-            # Beacons of different rounds are independent, so any rounds do for those that cheat.
-            place = seed.to_bytes(8, "big"), job.to_bytes(8, "big"), number.to_bytes(8, "big")
-            found[job] += is_audited(keccak256(b"seed", *place), client, threshold)
-    return found
+            beacon = keccak256(b"seed", name, number.to_bytes(8, "big"))
+            drawn[job, number] = audit_ticket(beacon, client)
+    return drawn
 
 
-def _detection_row(
-    rules: Deterrence, rate: float, audits: np.ndarray[Any, np.dtype[np.int64]], jobs: int
-) -> dict[str, Any]:
+def audited_cheats(tickets: Counts, rate: float) -> Counts:
+    """In how many of its cheating rounds the client of each job is audited."""
+    return np.asarray((tickets < np.uint64(audit_rate_of(rate))).sum(1))
+
+
+def _detection_row(rules: Deterrence, rate: float, audits: Counts, jobs: int) -> dict[str, Any]:
     measured = float((audits > 0).mean())
     expected = rules.detection_probability(rate)
     spread = CONFIDENCE * math.sqrt(max(expected * (1 - expected), 1 / jobs) / jobs)
@@ -97,7 +106,7 @@ def _detection_row(
 
 
 def _profit(
-    audits: np.ndarray[Any, np.dtype[np.int64]],
+    audits: Counts,
     chance: float,
     deposit: float,
     random: np.random.Generator,

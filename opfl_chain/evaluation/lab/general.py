@@ -13,7 +13,7 @@ from opfl_chain.attacks.registry import attack_named
 from opfl_chain.attacks.reuse import Reuse
 from opfl_chain.attacks.state import AttackState
 from opfl_chain.evaluation.evaluated import spread
-from opfl_chain.evaluation.lab.lab_run import LabRun
+from opfl_chain.evaluation.lab.lab_run import LabRun, can_judge
 from opfl_chain.evaluation.lab.settings import LabSettings
 from opfl_chain.evaluation.lab.success import rejection_rate, success_rate
 from opfl_chain.evaluation.lab.trajectory import TrainedStep
@@ -43,7 +43,7 @@ class Attempts:
         random = np.random.default_rng([seed, ATTACKS.index(attack.name)])
         self.attacked = {int(t) for t in random.choice(cheating, count, replace=False)}
         self.warm = {t - back for t in self.attacked for back in range(WARM_UP + 1)}
-        self.effects: list[bool] = []
+        self.effects: dict[str, list[bool]] = {}
         self.acceptances: dict[str, list[float]] = {}
 
 
@@ -64,8 +64,9 @@ def general_attacks(lab: LabRun, settings: LabSettings) -> dict[str, Any]:
                     _try(lab, each, submitted, reference)
         if reference is not None:
             for verifier in lab.verifiers:
-                accepted = verifier.acceptance(reference.gradient, reference)
-                honest[verifier.name][step.t] = accepted
+                if can_judge(verifier, reference):
+                    accepted = verifier.acceptance(reference.gradient, reference)
+                    honest[verifier.name][step.t] = accepted
     return {
         **lab.descriptions,
         "judged_steps": len(steps),
@@ -75,10 +76,13 @@ def general_attacks(lab: LabRun, settings: LabSettings) -> dict[str, Any]:
             {
                 "attack": each.attack.name,
                 "attacked_steps": len(each.attacked),
-                "without_effect": each.effects.count(False),
+                "judged_by": {name: len(found) for name, found in each.effects.items()},
+                "without_effect": each.effects.get("none", []).count(False),
                 "asr": {
-                    verifier.name: success_rate(each.effects, each.acceptances[verifier.name])
-                    if each.effects
+                    verifier.name: success_rate(
+                        each.effects[verifier.name], each.acceptances[verifier.name]
+                    )
+                    if each.effects.get(verifier.name)
                     else None
                     for verifier in lab.verifiers
                 },
@@ -109,10 +113,12 @@ def _try(lab: LabRun, attempts: Attempts, submitted: Vector, reference: Referenc
         lab.policy.fixed_point.encode_array("gradient", each)
         for each in (submitted, reference.gradient)
     )
-    attempts.effects.append(not np.array_equal(ours, honest))
+    effect = not np.array_equal(ours, honest)
     for verifier in lab.verifiers:
-        accepted = verifier.acceptance(submitted, reference)
-        attempts.acceptances.setdefault(verifier.name, []).append(accepted)
+        if can_judge(verifier, reference):
+            accepted = verifier.acceptance(submitted, reference)
+            attempts.effects.setdefault(verifier.name, []).append(effect)
+            attempts.acceptances.setdefault(verifier.name, []).append(accepted)
 
 
 def _attacked_step(lab: LabRun, step: TrainedStep) -> AttackedStep:

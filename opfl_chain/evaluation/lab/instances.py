@@ -12,10 +12,10 @@ import torch
 from opfl_chain.attacks.pgd import Victims
 from opfl_chain.evaluation.errors import TooFewInstances
 from opfl_chain.evaluation.evaluated import spread
-from opfl_chain.evaluation.lab.lab_run import LabRun
+from opfl_chain.evaluation.lab.lab_run import LabRun, can_judge
 from opfl_chain.evaluation.lab.trajectory import TrainedStep
 from opfl_chain.protocol.policy import Sgd
-from opfl_chain.verifiers.verifier import Reference
+from opfl_chain.verifiers.verifier import Reference, Verifier
 
 BEGINNING, WHOLE_RUN = "beginning", "whole run"
 """The first steps after calibration, or steps of all stages. The paper does not say."""
@@ -23,6 +23,8 @@ BEGINNING, WHOLE_RUN = "beginning", "whole run"
 
 @dataclass(frozen=True, eq=False)
 class Instances:
+    rows: Sequence[int]
+    """Numbers of the instances among all that were chosen."""
     steps: Sequence[int]
     victims: Victims
     references: Sequence[Reference]
@@ -31,6 +33,16 @@ class Instances:
     def digest(self) -> str:
         """Of the choice of steps, so that results of two choices are never mixed."""
         return hashlib.sha256(repr(list(self.steps)).encode()).hexdigest()[:12]
+
+    def judged_by(self, verifier: Verifier) -> Instances:
+        """Those that a verifier has a reference of: replays by the paper's rule may be missing."""
+        places = [p for p, each in enumerate(self.references) if can_judge(verifier, each)]
+        return Instances(
+            [self.rows[place] for place in places],
+            [self.steps[place] for place in places],
+            self.victims.take(places),
+            [self.references[place] for place in places],
+        )
 
 
 def instances_of(lab: LabRun, stages: Sequence[str], count: int) -> dict[str, Instances]:
@@ -51,7 +63,9 @@ def instances_of(lab: LabRun, stages: Sequence[str], count: int) -> dict[str, In
         steps = list(right)
         chosen = steps[:count] if stage == BEGINNING else spread(steps, count)
         victims = _victims(lab, [right[t] for t in chosen], rules)
-        found[stage] = Instances(chosen, victims, [lab.reference(t) for t in chosen])
+        found[stage] = Instances(
+            range(len(chosen)), chosen, victims, [lab.reference(t) for t in chosen]
+        )
     return found
 
 

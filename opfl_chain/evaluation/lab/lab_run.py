@@ -31,11 +31,16 @@ PUBLIC_EXAMPLES = 64
 """The first ones of the test split: what EIFFeL's server is taken to have."""
 
 
+def can_judge(verifier: Verifier, reference: Reference) -> bool:
+    """Whether a step was replayed by the rule of a verifier, if it needs that."""
+    return not isinstance(verifier, Opfl) or verifier.boundary.rule in reference.replays
+
+
 class LabRun:
     """Steps that were replayed: the first ones to calibrate on, the others to judge.
 
-    Steps that have nothing to learn are left out: there is no gradient to attack. A replay by the
-    paper's rule may be missing until OPFL by that rule is asked for.
+    Steps that have nothing to learn are left out: there is no gradient to attack. Some may not be
+    replayed by the paper's rule, and are then not judged by it.
     """
 
     def __init__(
