@@ -1,5 +1,7 @@
 """A job with a real policy on a real chain, and members and clients of it without MPC processes."""
 
+import json
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import cached_property
 
@@ -9,6 +11,7 @@ from opfl_chain.calibration.reference import reference_boundary
 from opfl_chain.chain.bindings.events import JobCreated
 from opfl_chain.chain.keys import create_ethereum_key
 from opfl_chain.chain.keystore import SCRYPT_CHEAP
+from opfl_chain.chain.rpc import tohex
 from opfl_chain.localnet.plan import Plan
 from opfl_chain.models.initialisation import initial_parameters
 from opfl_chain.models.registry import model_named
@@ -26,12 +29,16 @@ from opfl_chain.nodes.sums import MemberSums
 from opfl_chain.protocol.committed import commit, share_advice
 from opfl_chain.protocol.dataset import dataset_tree
 from opfl_chain.protocol.delivery import Delivery, InputDelivery
+from opfl_chain.protocol.delivery_message import encode_delivery
 from opfl_chain.protocol.gradient import Scheme, Subject
 from opfl_chain.protocol.hashing import keccak256
 from opfl_chain.protocol.identifiers import job_and_number
+from opfl_chain.protocol.statements import DeliveryEnvelope
 from opfl_chain.rehearsal.stage import Stage
 from opfl_chain.rehearsal.terms import DEPOSIT, PHASES, rehearsal_terms
 from opfl_chain.training.aggregate import weights_hash
+from opfl_chain.transport.client import HttpClient
+from opfl_chain.transport.server import HttpServer
 
 PASSWORD = "for tests"
 AUDIT_RATE = 0.5
@@ -185,3 +192,81 @@ class SeatedMember(Node):
         step = self.cursor.catch_up()
         self._moment = Moment(step.position, step.target)
         return self._moment
+
+
+class World:
+    """A job with clients who enrolled, and its members, who answer over HTTP on this machine."""
+
+    def __init__(self, stage, folder, *, clients=6, ranks=(0, 1, 2), **terms):
+        self.stage = stage
+        self._open = ExitStack()
+        self.job_id = stage.create_real_job(**terms)
+        stage.join(self.job_id)
+        self.members = {}
+        for rank in ranks:
+            settings = stage.settings(stage.members[rank], folder / f"member-{rank}", self.job_id)
+            member = self._open.enter_context(SeatedMember(settings, stage.keys[rank]))
+            self.members[rank] = member
+            member.http = self._open.enter_context(HttpServer("127.0.0.1:0", member.routes()))
+            call = stage.contracts.jobs.announce_endpoint(self.job_id, member.http.url)
+            stage.send(stage.members[rank], call)
+        self.member = self.members[ranks[0]]
+        expected = self.member.judging.expected
+        self.makers = [Maker(client, expected) for client in stage.clients[:clients]]
+        stage.enrol_makers(self.job_id, self.makers)
+        self.http = self._open.enter_context(HttpClient(None, seconds=20, attempts=1))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self._open.close()
+
+    def catch_up(self):
+        for member in self.members.values():
+            member.catch_up()
+
+    def open(self, direct=None):
+        """Open a round; some commit directly."""
+        self.round_id, _ = self.stage.open_round(self.job_id)
+        self.stage.commit_makers(self.round_id, self.makers if direct is None else direct)
+        self.catch_up()
+
+    def settle(self):
+        self.stage.publish_beacon(self.round_id)
+        self.catch_up()
+        return self.round
+
+    @property
+    def round(self):
+        return self.member.view.latest_round()
+
+    def audited(self, maker):
+        return self.member.view.is_audited(self.round, maker.actor.address)
+
+    def body(self, maker, member=None, *, audited=None):
+        """What a client sends to a member, as it should."""
+        member = member or self.member
+        audited = self.audited(maker) if audited is None else audited
+        parts = maker.deliveries(self.round.number, audited=audited)
+        return encode_delivery(parts[member.rank])
+
+    def envelope(self, maker, body, addressee=None, **changes):
+        member = addressee or self.member
+        facts = {
+            "job": self.job_id,
+            "round": self.round.number,
+            "client": maker.actor.address,
+            "member": member.address,
+            "content_hash": keccak256(body),
+        }
+        return maker.actor.sign(DeliveryEnvelope(**(facts | changes)), self.stage.domain)
+
+    def deliver(self, maker, body=None, signature=None, member=None, address=None, round_id=None):
+        """The member's answer; refusals are raised as a client sees them."""
+        member = member or self.member
+        body = self.body(maker, member) if body is None else body
+        signature = self.envelope(maker, body, member) if signature is None else signature
+        path = f"/rounds/{round_id or self.round_id}/deliveries/{address or maker.actor.address}"
+        headers = {"Opfl-Signature": tohex(signature)}
+        return json.loads(self.http.post(member.http.url, "", path, body, 1 << 16, headers=headers))
