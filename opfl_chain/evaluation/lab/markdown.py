@@ -39,8 +39,9 @@ def general_attacks(report: Report) -> str:
             f" {run['judged_steps']:,} held-out steps from {run['first_step']:,} to"
             f" {run['last_step']:,}, after {run['calibration_steps']} for calibration."
             f" Our rule rejected {guided['rejected']:.0f} honest steps; with 95 % confidence the"
-            f" rate is below {100 * guided['frr_upper95']:.2f} %.\n\n"
-            + markdown_table(columns, rows)
+            f" rate is below {100 * guided['frr_upper95']:.2f} %."
+            f" {run['honest']['opfl-paper']['honest_steps']:,} of the steps were replayed by the"
+            " paper's rule.\n\n" + markdown_table(columns, rows)
         )
     return "\n\n".join(parts)
 
@@ -63,6 +64,9 @@ def adaptive_pgd(report: Report) -> str:
             "How far a gradient can be moved at all, relative to its norm, if every coordinate"
             f" takes all that the boundary leaves it: {told}."
         )
+        judged = min(row["instances"] for row in rows)
+        if judged < len(steps):
+            parts.append(f"The paper's rule judged the {judged} that were replayed by it.")
         audits = [row for row in rows if "asr_of_randomised_audit" in row]
         apart = max((abs(row["asr"] - row["asr_of_randomised_audit"]) for row in audits), default=0)
         parts.append(
