@@ -1,0 +1,278 @@
+"""Commitments in batches: a relayer speaks for nobody, and can make members differ in nothing."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from node_stage import World
+
+from opfl_chain.chain.rpc import tohex
+from opfl_chain.nodes.batches import Batch, Entry
+from opfl_chain.nodes.client import Client
+from opfl_chain.nodes.errors import JobUnusable
+from opfl_chain.nodes.node import Moment
+from opfl_chain.nodes.server import Server
+from opfl_chain.nodes.settings import ClientSettings, ServerSettings
+from opfl_chain.protocol.statements import GradientCommitment
+from opfl_chain.transport.errors import PeerRefused
+from opfl_chain.transport.messages import Response
+from opfl_chain.transport.routes import Route
+from opfl_chain.transport.server import HttpServer
+
+
+@pytest.fixture(scope="module")
+def world(stage, tmp_path_factory):
+    """An open round; clients 0 and 1 have committed directly."""
+    with World(stage, tmp_path_factory.mktemp("world"), ranks=(0, 1)) as world:
+        world.open(direct=world.makers[:2])
+        yield world
+
+
+@pytest.fixture(scope="module")
+def server(world, stage, tmp_path_factory):
+    settings = stage.settings(stage.relayer, tmp_path_factory.mktemp("server"), world.job_id)
+    with (
+        Server(ServerSettings.model_validate(settings.model_dump())) as server,
+        HttpServer("127.0.0.1:0", server.routes()) as http,
+    ):
+        server.http = http
+        catch_up(server)
+        yield server
+
+
+def catch_up(node):
+    step = node.cursor.catch_up()
+    node._moment = Moment(step.position, step.target)
+    return node._moment
+
+
+def entry(world, maker, commitment=None, signer=None):
+    number = world.round.number
+    commitment = commitment or maker.committed(number).commitment
+    statement = GradientCommitment(world.job_id, number, maker.actor.address, commitment)
+    signature = (signer or maker).actor.sign(statement, world.stage.domain)
+    return Entry(maker.actor.address, commitment, signature)
+
+
+def relay(world, server, maker, *, said=None, round_id=None, address=None):
+    said = said or entry(world, maker)
+    path = f"/rounds/{round_id or world.round_id}/commitments/{address or maker.actor.address}"
+    headers = {"Opfl-Signature": tohex(said.signature)}
+    answer = world.http.post(server.http.url, "", path, said.commitment, 1 << 16, headers=headers)
+    return json.loads(answer)
+
+
+def batch_of(world, *entries):
+    return Batch(world.member.job, world.round.number, list(entries))
+
+
+# --- the list
+
+
+def test_a_list_is_read_as_it_was_written(world):
+    batch = batch_of(world, *(entry(world, maker) for maker in world.makers))
+    root = batch.tree.root
+    assert Batch.decode(batch.job, batch.number, root, batch.encode()) == batch
+    assert len(batch.encode()) <= Batch.most_bytes(len(world.makers))
+
+
+def test_what_has_another_root_is_no_list(world):
+    batch = batch_of(world, *(entry(world, maker) for maker in world.makers))
+    root, rows = batch.tree.root, json.loads(batch.encode())
+    tampered = [
+        rows[:-1],
+        [*rows, rows[0]],
+        [[rows[1][0], *rows[0][1:]], *rows[1:]],
+        [[rows[0][0], rows[1][1], rows[0][2]], *rows[1:]],
+        [],
+        {},
+        None,
+        [[]],
+        [["0x", "0x", "0x"]],
+        [[1, 2, 3]],
+        [["0x" + "11" * 20, "0x" + "11" * 31, "0x"]],
+    ]
+    for each in tampered:
+        assert Batch.decode(batch.job, batch.number, root, json.dumps(each).encode()) is None
+    for raw in (b"", b"\xff", b"[" * 100_000, b"NaN", batch.encode()[:-1]):
+        assert Batch.decode(batch.job, batch.number, root, raw) is None
+    assert Batch.decode(batch.job, batch.number + 1, root, batch.encode()) is None
+
+
+def test_only_entries_that_their_clients_signed_count(world):
+    alice, bob, carol = world.makers[:3]
+    good = entry(world, alice)
+    spoiled = replace(entry(world, bob), signature=b"\0" * 65)
+    forged = entry(world, carol, signer=alice)
+    batch = batch_of(world, spoiled, good, forged)
+    assert batch.signed == {alice.actor.address: good}
+    assert batch.proof(bob.actor.address) is None
+
+
+def test_a_spoiled_entry_in_front_does_not_hide_what_a_client_signed(world):
+    alice = world.makers[0]
+    good = entry(world, alice)
+    hidden = batch_of(world, Entry(good.client, b"\1" * 32, b"\0" * 65), good)
+    proof = hidden.proof(alice.actor.address)
+    assert (proof.commitment, proof.signature) == (good.commitment, good.signature)
+
+
+def test_of_two_commitments_of_one_client_all_take_the_same_whatever_the_order(world):
+    alice = world.makers[0]
+    low, high = (entry(world, alice, commitment=bytes([n]) * 32) for n in (1, 2))
+    one, other = batch_of(world, low, high), batch_of(world, high, low)
+    assert one.tree.root == other.tree.root
+    assert one.signed == other.signed == {alice.actor.address: low}
+
+
+def test_signatures_of_two_lists_make_a_whole_one(world):
+    alice, bob = (entry(world, maker) for maker in world.makers[:2])
+    spoil = b"\0" * 65
+    one = batch_of(world, replace(alice, signature=spoil), bob)
+    other = batch_of(world, alice, replace(bob, signature=spoil))
+    assert one.merged(other).entries == other.merged(one).entries == [alice, bob]
+
+
+# --- the server
+
+
+def test_the_server_takes_what_a_client_signed_and_takes_it_again(world, server):
+    maker = world.makers[2]
+    assert relay(world, server, maker) == relay(world, server, maker) == {"taken": True}
+
+
+def test_the_server_refuses_what_is_not_the_clients(world, server):
+    alice, bob = world.makers[2:4]
+
+    def status(**options):
+        with pytest.raises(PeerRefused) as caught:
+            relay(world, server, alice, **options)
+        return caught.value.status
+
+    assert status(said=entry(world, alice, signer=bob)) == 401
+    assert status(said=replace(entry(world, alice), signature=b"")) == 401
+    assert status(said=entry(world, alice, commitment=b"\5" * 32)) == 409
+    assert status(said=replace(entry(world, alice), commitment=b"\5" * 31)) == 400
+    assert status(said=replace(entry(world, alice), commitment=b"\5" * 33)) == 413
+    assert status(address=world.stage.operator.address) == 403
+    assert status(address="0x12") == 400
+    for other in (world.round_id + 1, str(world.round.number), "x", "9" * 40):
+        assert status(round_id=other) == 410
+
+
+def test_the_server_relays_no_more_when_the_time_is_over(world, server):
+    moment = server._moment
+    server._moment = replace(moment, head=world.round.schedule.commit)
+    with pytest.raises(PeerRefused, match="any more"):
+        relay(world, server, world.makers[3])
+    server._moment = moment
+
+
+def test_a_batch_goes_on_chain_once_and_members_get_its_list(world, server, stage):
+    """And from each other, when the server gives one of them a spoiled list."""
+    for maker in world.makers[1:5]:
+        relay(world, server, maker)
+    moment = catch_up(server)
+    round_ = server.view.latest_round()
+    server._relay(round_, moment)
+    assert server.view.batch(round_.id) is None, "there is time for others"
+    server._relay(round_, replace(moment, head=round_.schedule.commit - 5))
+    catch_up(server)
+    root, count = server.view.batch(round_.id)
+    assert count == 4
+    server._relay(round_, replace(moment, head=round_.schedule.commit - 5))
+
+    first, second = world.members.values()
+    world.settle()
+    assert first.claims.lacks_batch(world.round)
+    relayed = world.makers[4]
+    with pytest.raises(PeerRefused, match="batch is not here yet"):
+        world.deliver(relayed)
+    assert len(first.claims.of(world.round)) == 2
+
+    whole = json.loads(server.claims.stored(root))
+    spoiled = [[client, commitment, "0x" + "00" * 65] for client, commitment, _ in whole]
+    answers = {"garbage": b"{}", "spoiled": json.dumps(spoiled).encode()}
+    said = ["garbage"]
+    route = Route("GET", "/batches/{hash}", lambda _: Response.binary(answers[said[0]]))
+    with HttpServer("127.0.0.1:0", [route]) as liar:
+        for member in (first, second):
+            member.peers._server = liar.url
+            member.claims.fetch(member.view.latest_round())
+            assert member.claims.lacks_batch(world.round), "nobody has it"
+        said[0] = "spoiled"
+        second.claims._asking.succeeded(f"/batches/{tohex(root)}")
+        second.claims.fetch(world.round)
+        assert len(second.claims.of(world.round)) == 2, "nobody in it signed"
+        first.peers._server = server.http.url
+        first.claims._asking.succeeded(f"/batches/{tohex(root)}")
+        first.claims.fetch(world.round)
+        second.claims._asking.succeeded(f"/batches/{tohex(root)}")
+        second.claims.fetch(world.round)
+    assert first.claims.of(world.round) == second.claims.of(world.round)
+    claims = first.claims.of(world.round)
+    assert [claim.client for claim in claims.values()] == [0, 1, 2, 3, 4]
+    assert second.claims.has_committed(world.round, relayed.actor.address)
+    assert not second.claims.has_committed(world.round, world.makers[5].actor.address)
+    assert world.deliver(relayed)["audited"] == world.audited(relayed)
+
+
+def test_what_was_fetched_is_there_after_a_restart(world, stage, server):
+    claims = world.member.claims
+    claims._read = {}
+    assert len(claims.of(world.round)) == 5 and not claims.lacks_batch(world.round)
+
+
+def test_a_direct_commitment_counts_before_that_in_a_batch(world):
+    twice = world.makers[1].actor.address
+    assert twice in world.member.claims.batch(world.round).signed
+    assert world.member.claims.of(world.round)[twice].client == 1
+    found = world.member.claims.commitments(world.round)[twice]
+    assert found == world.member.view.direct_commitment(world.round_id, twice)
+
+
+# --- the client
+
+
+@pytest.fixture
+def client(world, stage, server, tmp_path):
+    settings = stage.settings(
+        world.makers[4].actor, tmp_path / "client", world.job_id, server=server.http.url
+    )
+    with Client(
+        ClientSettings.model_validate({**settings.model_dump(), "commit": "relayed"})
+    ) as client:
+        yield client
+
+
+def test_a_client_commits_itself_if_the_batch_is_late_or_without_it(world, client):
+    round_, late = world.round, world.round.schedule.commit - 3
+    own = entry(world, world.makers[4])
+    assert not client._must_commit_itself(round_, own, Moment(1, late - 1))
+    assert client._must_commit_itself(round_, own, Moment(1, late))
+    moment = catch_up(client)
+    round_ = client.view.latest_round()
+    other = entry(world, world.makers[5])
+    assert client._must_commit_itself(round_, other, moment)
+    assert not client._must_commit_itself(round_, own, moment)
+    client.peers._server = None
+    assert not client._must_commit_itself(round_, own, moment), "members have the list too"
+
+
+def test_a_client_does_not_train_on_other_data_than_it_enrolled_with(client):
+    catch_up(client)
+    with pytest.raises(JobUnusable, match="an audit would cost the deposit"):
+        client._require_own_data()
+
+
+def test_a_member_is_no_client_with_the_same_account(world, stage, tmp_path):
+    settings = stage.settings(stage.members[0], tmp_path, world.job_id)
+    with pytest.raises(JobUnusable, match="a client needs an account of its own"):
+        Client(ClientSettings.model_validate(settings.model_dump()))
+
+
+def test_who_enrols_too_late_is_told_so(world, stage, tmp_path):
+    settings = stage.settings(stage.operator, tmp_path, world.job_id)
+    late = Client(ClientSettings.model_validate(settings.model_dump()))
+    with late, pytest.raises(JobUnusable, match="wait for another job"):
+        late.act(catch_up(late))
