@@ -1,4 +1,7 @@
-"""`ape run slash_demo`: what `opfl demo` shows, on the network that ape is connected to."""
+"""`ape run slash_demo`: deposits, audits and a slash on the network that ape is connected to.
+
+Gradients and verdicts are made up: `opfl demo` trains and replays.
+"""
 
 import tempfile
 from pathlib import Path
@@ -10,7 +13,7 @@ from eth_account import Account
 from rich.console import Console
 
 from opfl_chain.chain.devnet import attach
-from opfl_chain.commands.demo import play
+from opfl_chain.rehearsal.slashing_show import play
 from opfl_chain.rehearsal.stage import ACCOUNTS_BESIDE_CLIENTS, Stage
 
 

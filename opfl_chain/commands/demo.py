@@ -1,124 +1,223 @@
-"""`opfl demo`: deposits, audits and a slash on a fresh chain."""
+"""`opfl demo`: the whole protocol, live, on this machine."""
 
 from __future__ import annotations
 
 import json
-import re
-import tempfile
+import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from rich import box
-from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
-from rich.table import Table
 
-from opfl_chain.chain.compiler import compile_contracts
-from opfl_chain.chain.devnet import start_devnet
+from opfl_chain.chain.files import write_atomically
 from opfl_chain.commands.options import Chain, JsonFile
-from opfl_chain.rehearsal.slashing_demo import Outcome, SlashingDemo
-from opfl_chain.rehearsal.stage import ACCOUNTS_BESIDE_CLIENTS, Stage
 
-FEWEST_CLIENTS, MOST_CLIENTS = 2, 100
+if TYPE_CHECKING:
+    from opfl_chain.localnet.plan import Plan
 
-# Without the fonts that rich would load from the network.
-PICTURE = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
+FEWEST_CLIENTS, MOST_CLIENTS = 2, 32
+CHEATS = ("reuse:2", "amplify:10")
 
 
 def demo(
     clients: Annotated[
         int,
         typer.Option(
-            min=FEWEST_CLIENTS, max=MOST_CLIENTS, help="Clients, of which the last one cheats."
+            min=FEWEST_CLIENTS,
+            max=MOST_CLIENTS,
+            metavar="N",
+            help="How many clients, cheats included; a process for each.",
         ),
     ] = 5,
+    cheat: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="What a client does instead of honest work; once for each cheat, the last"
+            " clients are they. reuse:2 and amplify:10 if none is named; `none` for nobody.",
+        ),
+    ] = None,
+    rounds: Annotated[int, typer.Option(min=1, max=1000, metavar="N", help="Rounds.")] = 12,
     audit_rate: Annotated[
         float,
         typer.Option(
-            metavar="P", min=0.05, max=1.0, help="Probability that a contribution is audited."
+            metavar="P", min=0.0, max=1.0, help="Probability that a contribution is audited."
         ),
     ] = 0.3,
     chain: Chain = "anvil",
+    model: Annotated[str, typer.Option(metavar="NAME", help="What is trained.")] = "lenet-61706",
+    scheme: Annotated[
+        Literal["shares", "mpc"],
+        typer.Option(
+            help="How gradients are committed to: by hashes of shares, or as in the paper by a"
+            " Keccak tree that is opened inside MPC, which takes seconds for each gradient.",
+        ),
+    ] = "shares",
+    dataset: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="What it is trained on: mnist, or synthetic, which needs no files."
+        ),
+    ] = "mnist",
+    seed: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            max=2**31 - 1,
+            metavar="N",
+            help="Of the first model and the data. Keys, and with them the audits, are always new.",
+        ),
+    ] = 0,
+    kill: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ROLE:N@roundR",
+            help="Kill a process in the middle of a round and start it again after two seconds:"
+            " committee:1@round3, client:0@round2, server@round4. May be given several times.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path,
+        typer.Option(
+            metavar="DIR",
+            file_okay=False,
+            help="Gets logs, settings, audit trail and report.html; the last demo's are moved to"
+            " DIR-before.",
+        ),
+    ] = Path("runs/demo"),
     json_file: JsonFile = None,
     record: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.svg", help="Write what is shown as a picture.", dir_okay=False),
+        typer.Option(metavar="FILE.svg", help="Draw the end as a picture.", dir_okay=False),
     ] = None,
 ) -> None:
-    """Show how a client that cheats loses its deposit.
+    """Run a whole job on this machine, in which cheats lose their deposits.
 
-    Starts a chain, deploys the contracts and plays a job with real
-    transactions: deposits, commitments, audit randomness from BLS signatures,
-    verdicts, the veto window, the slash, and the withdrawals. One client
-    cheats in every round; the job ends when an audit hits it.
+    Starts a chain and a process for every party: three committee members, a
+    server, and clients that train a model together. All is real: the clients
+    commit to their gradients on chain, the members draw who is audited,
+    replay those steps inside secure multi-party computation, attest their
+    verdicts, and have whoever failed twice slashed. Nobody waits for nothing:
+    when all have committed, the empty blocks up to the deadline are made.
 
-    Gradients and verdicts are made up: nothing is trained or replayed here.
+    \b
+    Cheats, with the number they take and its default:
+      reuse[:K=5]         a fresh gradient every K rounds, the same one between
+      reverse[:G=1]       minus G times the gradient
+      amplify[:G=10]      G times the gradient
+      free-rider[:S=0.1]  the last change of the model, and noise
+      backdoor[:G=10]     a trigger in the image, with G times the weight
+      label-flip          trains on other labels than it committed to
+      drift[:P=0.75]      as far as the boundary lets it: no audit sees it
+      poison              commits to wrong labels at once: no audit sees it
+      withhold-shares, wrong-opening, other-input: delivers wrongly
+
+    Examples:
+
+    \b
+      opfl demo                                  # two cheats among five
+      opfl demo --rounds 3 --audit-rate 1        # the quickest
+      opfl demo --cheat free-rider --cheat wrong-opening --clients 4
+      opfl demo --kill committee:1@round3 --kill server@round5
+      opfl demo --cheat none --scheme mpc
     """
-    console = Console(record=record is not None)
-    with console.status("compiling the contracts"):
-        compile_contracts()
-    with (
-        start_devnet(chain, accounts=clients + ACCOUNTS_BESIDE_CLIENTS) as devnet,
-        tempfile.TemporaryDirectory(prefix="opfl-demo-") as folder,
-    ):
-        console.print(f"[bold]{chain}[/] at {devnet.rpc_url}, chain id {devnet.chain_id}\n")
-        with Stage(devnet.rpc, devnet.accounts, devnet.mine, Path(folder)) as stage:
-            outcome = play(stage, audit_rate, console)
+    started = time.monotonic()
+    from opfl_chain.demo.demo import Demo
+    from opfl_chain.demo.folder import fresh_folder
+    from opfl_chain.demo.kills import Kill
+    from opfl_chain.demo.page import write_page
+    from opfl_chain.demo.picture import save_picture
+    from opfl_chain.demo.tables import print_result
+    from opfl_chain.localnet.errors import PlanInvalid
+
+    console = Console()
+    plan = _plan(clients, cheat, rounds, audit_rate, chain, model, scheme, dataset, seed)
+    try:
+        kills = [Kill.parse(text, plan) for text in kill or ()]
+    except PlanInvalid as error:
+        raise typer.BadParameter(str(error), param_hint="--kill") from None
+    _require_dataset(dataset)
+    folder = fresh_folder(out)
+    show = Demo(plan, kills, folder, console, started)
+    result = show.run()
+    print_result(console, result)
+    text = json.dumps(result.report, indent=2) + "\n"
+    write_atomically(folder / "result.json", text)
     if json_file is not None:
-        json_file.write_text(json.dumps(outcome.report, indent=2) + "\n")
-    if record is not None:
-        console.save_svg(str(record), title="opfl demo", code_format=PICTURE)
-
-
-def play(stage: Stage, audit_rate: float, console: Console) -> Outcome:
-    """Run the demo, print each step as it happens, then what became of the money."""
-
-    def tell(step: str, text: str) -> None:
-        console.print(f"[cyan]{step:>12}[/]  {text}", highlight=False)
-
-    for name, address in stage.deployment.addresses.items():
-        tell("deployed", f"{name:<9}{address}")
-    with console.status("playing"):
-        outcome = SlashingDemo(stage, audit_rate, tell).run()
-    console.print()
-    console.print(balances(outcome))
-    console.print(gas_by_role(outcome))
-    return outcome
-
-
-def balances(outcome: Outcome) -> Table:
-    table = Table(title="Balances in ETH", title_justify="left", box=box.SIMPLE_HEAD)
-    table.add_column("")
-    for column in ("deposit before", "after", "slashed", "earned", "audited"):
-        table.add_column(column, justify="right")
-    for account in outcome.accounts:
-        name = f"{account.name} (cheats)" if account.cheat else account.name
-        table.add_row(
-            name,
-            ether(account.deposit_before),
-            ether(account.deposit_after),
-            ether(account.slashed) if account.slashed else "",
-            ether(account.earned) if account.earned else "",
-            f"{account.audited}x" if account.role == "client" else "",
-            style="red" if account.slashed else None,
-        )
-    table.add_row("treasury", "", "", "", ether(outcome.treasury), "")
-    table.add_row("burned", "", ether(outcome.burned), "", "", "")
-    return table
-
-
-def gas_by_role(outcome: Outcome) -> Table:
-    rounds = "1 round" if outcome.rounds == 1 else f"{outcome.rounds} rounds"
-    table = Table(
-        title=f"{rounds}, {outcome.seconds:.1f} s", title_justify="left", box=box.SIMPLE_HEAD
+        write_atomically(json_file, text)
+    write_page(folder / "report.html", result)
+    if record is not None and show.last is not None:
+        save_picture(record, show.last, result)
+    console.print(
+        f"{folder / 'report.html'} shows it all, {folder / 'trail' / 'index.html'} the audit trail",
+        soft_wrap=True,
+        highlight=False,
     )
-    table.add_column("role")
-    table.add_column("gas", justify="right")
-    for role, gas in outcome.gas.items():
-        table.add_row(role, f"{gas:,}")
-    return table
+    if not result.trail.holds:
+        raise typer.Exit(1)
 
 
-def ether(wei: int) -> str:
-    return f"{wei / 10**18:,.4g}"
+def _plan(
+    clients: int,
+    cheats: list[str] | None,
+    rounds: int,
+    audit_rate: float,
+    chain: Chain,
+    model: str,
+    scheme: str,
+    dataset: str,
+    seed: int,
+) -> Plan:
+    """Refuses what cannot be, and names the option."""
+    from opfl_chain.attacks.errors import AttackError
+    from opfl_chain.attacks.registry import forms
+    from opfl_chain.localnet.errors import PlanInvalid
+    from opfl_chain.localnet.plan import Plan
+    from opfl_chain.models.errors import ModelError
+    from opfl_chain.models.registry import model_named
+    from opfl_chain.nodes.misdelivery import MISDELIVERIES
+    from opfl_chain.protocol.gradient import Scheme
+    from opfl_chain.training.datasets import DATASETS
+
+    try:
+        model_named(model)
+    except ModelError as error:
+        raise typer.BadParameter(str(error), param_hint="--model") from None
+    if dataset not in DATASETS:
+        known = ", ".join(DATASETS)
+        raise typer.BadParameter(f"{dataset!r} is none of {known}", param_hint="--dataset")
+    named = list(CHEATS) if cheats is None else [name for name in cheats if name != "none"]
+    if clients - len(named) < 1:
+        raise typer.BadParameter(
+            f"{len(named)} cheats among {clients} clients: there must be an honest one",
+            param_hint="--clients",
+        )
+    try:
+        return Plan(
+            clients=(*([None] * (clients - len(named))), *named),
+            rounds=rounds,
+            audit_rate=audit_rate,
+            chain=chain,
+            model=model,
+            scheme=Scheme(scheme),
+            dataset=dataset,
+            seed=seed,
+        )
+    except (AttackError, PlanInvalid) as error:
+        known = ", ".join((*forms(), *MISDELIVERIES))
+        raise typer.BadParameter(f"{error} (there are {known})", param_hint="--cheat") from None
+
+
+def _require_dataset(name: str) -> None:
+    """Before anything starts, and so that not every client fetches it."""
+    from opfl_chain.localnet.errors import DataMissing
+    from opfl_chain.training.datasets import load_dataset
+    from opfl_chain.training.errors import DatasetMissing
+
+    try:
+        load_dataset(name)
+    except DatasetMissing as error:
+        raise DataMissing(
+            f"{error}\n  - opfl demo --dataset synthetic, which needs no files"
+        ) from None

@@ -17,3 +17,7 @@ class DaemonEnded(LocalnetError):
 
 class NoProgress(LocalnetError):
     """The job did not get on in time."""
+
+
+class DataMissing(LocalnetError):
+    """The data set that everybody trains on is not to be had."""
