@@ -52,6 +52,12 @@ class Daemon:
         return self._child is not None and self._child.alive
 
     @property
+    def pid(self) -> int:
+        if self._child is None:
+            raise DaemonEnded(f"{self.name} was never started")
+        return self._child.pid
+
+    @property
     def log(self) -> str:
         return self._child.log.read_text(errors="replace") if self._child else ""
 

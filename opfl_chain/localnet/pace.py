@@ -32,6 +32,9 @@ class Pace:
         if self._beacon_is_withheld(round_):
             self._net.mine_to(round_.schedule.beacon)
 
+    def close(self) -> None:
+        """For those that hold something."""
+
     def all_have_committed(self, round_: RoundView) -> bool:
         view = self._net.view
         active = [

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -28,18 +29,16 @@ PHASES = Phases(
 The commit phase outlasts all others, so that a round can wait until the last one is past them.
 """
 
-Each = Callable[[], None]
-
 
 @dataclass(frozen=True)
 class Scenario:
-    """`meanwhile` is given the job before it starts, and returns what is called again and again."""
+    """`meanwhile` is given the job before it starts; what it returns is called again and again."""
 
     plan: Plan
-    meanwhile: Callable[[Localnet], Each] = Pace
+    meanwhile: Callable[[Localnet], Pace] = Pace
 
     @classmethod
-    def of(cls, meanwhile: Callable[[Localnet], Each] = Pace, **plan: object) -> "Scenario":
+    def of(cls, meanwhile: Callable[[Localnet], Pace] = Pace, **plan: object) -> "Scenario":
         return cls(Plan(dataset="synthetic", **{"phases": PHASES, **plan}), meanwhile)
 
 
@@ -50,6 +49,7 @@ class Played:
     scenario: Scenario
     outcome: Outcome
     folder: Path
+    meanwhile: Pace
     accuracies: dict[int, float] = field(default_factory=dict)
 
     @property
@@ -74,12 +74,11 @@ class Played:
 
 
 def play(scenario: Scenario, folder: Path) -> Played:
-    with Localnet(scenario.plan, folder) as net:
-        each = scenario.meanwhile(net)
+    with Localnet(scenario.plan, folder) as net, closing(scenario.meanwhile(net)) as each:
         net.start(each)
         net.run(RUN_SECONDS, each)
         outcome = Outcome.of(net)
-    played = Played(scenario, outcome, folder)
+    played = Played(scenario, outcome, folder, each)
     scored = {
         event["updates"]: event["accuracy"]
         for event in played.events("server")

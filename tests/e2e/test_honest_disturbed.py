@@ -1,0 +1,123 @@
+"""All are honest, and the chain, its node and a disk are not what they should be."""
+
+import time
+from urllib.parse import urlsplit
+
+from expectations import EveryJob, pytestmark  # noqa: F401
+from proxy import CuttableProxy
+from scenario import Scenario
+from small_disk import SmallDisk
+
+from opfl_chain.localnet.outcome import PASSED
+from opfl_chain.localnet.pace import Pace
+
+CONFIRMATIONS = 2
+AWAY_SECONDS = 10
+REORGANISED, CUT_OFF, FULL = 0, 1, 2
+"""In which round it happens."""
+BAD_DISK = "member-1"
+CLIENTS = ("client-0", "client-1", "client-2")
+
+
+class Disturbed(Pace):
+    """Two reorganisations, a node that is away, and a full disk, each in a round of its own."""
+
+    def __init__(self, net):
+        super().__init__(net)
+        self.undone: list[int] = []
+        """Commitments, then beacons, that reorganisations took back."""
+        self.refused_by_full_disk = False
+        self._away_since: float | None = None
+        self._was_away = False
+        self._disk = SmallDisk(net.folder / "state" / BAD_DISK)
+        self._is_full = False
+        self._proxy = CuttableProxy(urlsplit(net.devnet.rpc_url).port)
+        for settings in net.folder.glob("*.toml"):
+            real, cuttable = urlsplit(net.devnet.rpc_url).netloc, f"127.0.0.1:{self._proxy.port}"
+            settings.write_text(settings.read_text().replace(real, cuttable))
+
+    def close(self):
+        self._proxy.cut()
+        self._disk.close()
+
+    def __call__(self):
+        round_ = self._net.view.latest_round()
+        if round_ is not None and round_.over is None:
+            if round_.number == REORGANISED:
+                self._reorganise(round_)
+            elif round_.number == CUT_OFF:
+                self._cut_off(round_)
+            elif round_.number == FULL:
+                self._fill(round_)
+        super().__call__()
+
+    def _reorganise(self, round_):
+        net = self._net
+        if not self.undone and self.all_have_committed(round_):
+            before = len(net.view.direct_commitments(round_.id))
+            net.devnet.reorg(CONFIRMATIONS)
+            net.watch()
+            self.undone.append(before - len(net.view.direct_commitments(round_.id)))
+        elif len(self.undone) == 1 and round_.seed is not None:
+            net.devnet.reorg(CONFIRMATIONS)
+            net.watch()
+            self.undone.append(int(net.view.round(round_.number).seed is None))
+
+    def _cut_off(self, round_):
+        now = time.monotonic()
+        if self._away_since is None and not self._was_away and round_.seed is not None:
+            self._away_since = now
+            self._proxy.cut()
+        elif self._away_since is not None and now > self._away_since + AWAY_SECONDS:
+            self._away_since, self._was_away = None, True
+            self._proxy.connect()
+
+    def _fill(self, round_):
+        member = self._net.daemons[BAD_DISK]
+        if not self._is_full and not self.refused_by_full_disk:
+            self._disk.fill(member.pid)
+            self._is_full = True
+        elif self._is_full and all(self.receipts(name, FULL) == 2 for name in CLIENTS):
+            self._disk.free(member.pid)
+            self._is_full, self.refused_by_full_disk = False, True
+
+
+class TestHonestAndDisturbed(EveryJob):
+    scenario = Scenario.of(
+        Disturbed,
+        clients=(None, None, None),
+        rounds=5,
+        audit_rate=0.3,
+        confirmations=CONFIRMATIONS,
+        seed=1,
+    )
+
+    def test_everybody_passes_in_every_round(self, outcome):
+        verdicts = {outcome.verdict(t, name) for t in range(outcome.rounds) for name in CLIENTS}
+        assert verdicts == {PASSED}
+
+    def test_nobody_is_slashed_or_penalised(self, outcome):
+        assert outcome.history.slashes == {}
+        assert outcome.penalties() == {}
+
+    def test_accuracy_rises(self, played):
+        assert played.accuracies[5] > played.accuracies[0] + 0.2
+
+    def test_reorganisation_below_the_confirmations_takes_back_work_that_is_done_again(
+        self, played, outcome
+    ):
+        commitments, beacons = played.meanwhile.undone
+        assert commitments > 0
+        assert beacons == 1
+        assert outcome.participants(REORGANISED) == set(CLIENTS)
+
+    def test_node_that_is_away_for_ten_seconds_is_waited_for(self, played, outcome):
+        for name in ("server", "member-0", "client-0"):
+            reasons = [str(event.get("reason")) for event in played.events(name)]
+            assert any("no connection" in reason for reason in reasons), name
+        assert outcome.attested(CUT_OFF) == {"member-0", "member-1", "member-2"}
+
+    def test_member_with_a_full_disk_gives_no_receipts_until_it_can_store(self, played, outcome):
+        """It answers only when a delivery is on disk, and clients try again."""
+        assert played.meanwhile.refused_by_full_disk
+        assert outcome.attested(FULL) == {"member-0", "member-1", "member-2"}

@@ -1,0 +1,25 @@
+"""A few of the jobs of `opfl bench faults`: daemons are killed, and nothing is lost or doubled."""
+
+import pytest
+
+from opfl_chain.benchmarks.faults import PLAN, run_with_faults
+from opfl_chain.benchmarks.kills import draw_kills, points_of
+
+pytestmark = pytest.mark.xdist_group("e2e")
+NAMES = ("server", "member-0", "member-1", "member-2", "client-0", "client-1", "client-2")
+
+
+def test_same_seed_draws_the_same_kills_and_others_draw_others():
+    drawn = [draw_kills(seed, NAMES, PLAN.rounds) for seed in range(50)]
+    assert drawn == [draw_kills(seed, NAMES, PLAN.rounds) for seed in range(50)]
+    kills = [kill for each in drawn for kill in each]
+    assert {kill.name for kill in kills} == set(NAMES)
+    assert {kill.point for kill in kills} == set(points_of(PLAN.rounds))
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_killed_and_restarted_daemons_change_no_verdict_and_lose_no_wei(seed, one_at_a_time):
+    with one_at_a_time():
+        run = run_with_faults(seed)
+    assert run.kills
+    assert run.is_right, run.report
