@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -154,23 +154,18 @@ def losses(plan: Plan, outcome: Outcome) -> dict[str, int]:
     return found
 
 
-def runs_with_faults(runs: int, seed: int, tell: Tell) -> Iterator[FaultRun]:
-    """One job after the other, with seeds that follow each other."""
-    for number in range(seed, seed + runs):
-        yield run_with_faults(number, tell)
-
-
-def faults_report(runs: list[FaultRun]) -> dict[str, Any]:
+def faults_report(reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Of the reports of all runs, which are in it as `each`."""
     return {
-        "runs": len(runs),
-        "wrong_verdicts": sum(len(run.wrong_verdicts) for run in runs),
-        "lost_wei": sum(run.lost_wei for run in runs),
-        "stuck_runs": sum(run.stuck is not None for run in runs),
-        "kills": sum(len(run.kills) for run in runs),
-        "other_losses": sum(len(run.lost) for run in runs if not run.lost_wei),
-        "seconds": round(sum(run.seconds for run in runs), 1),
+        "runs": len(reports),
+        "wrong_verdicts": sum(len(each["wrong_verdicts"]) for each in reports),
+        "lost_wei": sum(each["lost_wei"] for each in reports),
+        "stuck_runs": sum(each["stuck"] is not None for each in reports),
+        "other_losses": sum(len(each["lost"]) for each in reports if not each["lost_wei"]),
+        "kills": sum(len(each["kills"]) for each in reports),
+        "seconds": round(sum(each["seconds"] for each in reports), 1),
         "clients": len(PLAN.clients),
         "rounds_of_a_run": PLAN.rounds,
         "audit_rate": PLAN.audit_rate,
-        "each": [run.report for run in runs],
+        "each": list(reports),
     }

@@ -164,6 +164,54 @@ def lab(
 
 
 @bench.command()
+def faults(
+    runs: Annotated[int, typer.Option(min=1, help="Jobs to play.")] = 50,
+    seed: Annotated[int, typer.Option(min=0, help="Of the first job; others follow.")] = 0,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Keep the runs that the JSON file has already.")
+    ] = False,
+    json_file: JsonFile = None,
+) -> None:
+    """Kill daemons at random points of whole jobs, and see that nothing goes wrong.
+
+    Every run is a job of its own: Anvil, a server, three members and three
+    clients of which one cheats, two rounds. One to three times a daemon gets
+    SIGKILL, and is started again up to four seconds later. A run is right if
+    the cheat is slashed where it was audited, nobody else loses a wei, no work
+    is missing and the trail verifies. The folder of a run that is not is kept.
+    """
+    from opfl_chain.benchmarks.faults import faults_report, run_with_faults
+
+    console = Console(highlight=False, soft_wrap=True)
+    reports: dict[int, dict[str, Any]] = {}
+    if resume and json_file is not None and json_file.exists():
+        reports = {each["seed"]: each for each in json.loads(json_file.read_text())["each"]}
+    for number in range(seed, seed + runs):
+        if number in reports:
+            continue
+        with Console(stderr=True).status(f"seed {number}"):
+            run = run_with_faults(number)
+        reports[number] = run.report
+        kills = ", ".join(f"{kill['who']} in {kill['point']}" for kill in run.kills)
+        outcome = run.report["outcome"]
+        console.print(f"seed {number}: {outcome} after {run.seconds:.0f} s; killed {kills}")
+        if not run.is_right:
+            for problem in (*run.wrong_verdicts, *run.lost, *([run.stuck] if run.stuck else ())):
+                console.print(f"  {problem}")
+            console.print(f"  logs and state are kept in {run.folder}")
+        if json_file is not None:
+            summary = faults_report([reports[each] for each in sorted(reports)])
+            write_atomically(json_file, json.dumps(summary, indent=2) + "\n")
+    total = faults_report(list(reports.values()))
+    console.print(
+        f"{total['runs']} runs with {total['kills']} kills: {total['wrong_verdicts']} wrong"
+        f" verdicts, {total['lost_wei']} wei lost, {total['stuck_runs']} stuck"
+    )
+    if any(report["outcome"] != "right" for report in reports.values()):
+        raise typer.Exit(1)
+
+
+@bench.command()
 def operations(
     repeats: Annotated[int, typer.Option(min=1, help="Runs of each operation.")] = 5,
     page: Page = None,
