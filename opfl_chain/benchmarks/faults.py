@@ -26,14 +26,14 @@ PLAN: Final = Plan(
     dataset="synthetic",
     score=False,
     phases=Phases(
-        enrol=2000,
-        commit=400,
+        enrol=600,
+        commit=160,
         beacon=120,
         deliver=120,
-        attest=300,
-        finalise=100,
-        request=100,
-        veto=160,
+        attest=200,
+        finalise=60,
+        request=60,
+        veto=80,
     ),
 )
 """Phases outlast any absence, so that whoever comes back has missed nothing."""

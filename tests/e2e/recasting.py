@@ -6,12 +6,9 @@ from collections.abc import Sequence
 from opfl_chain.localnet.localnet import Localnet
 from opfl_chain.localnet.pace import Pace
 
-SETTLING_BLOCKS = 16
-"""In which members take their turns to charge a peer."""
-
 
 class Recast(Pace):
-    """Restarts the member with the next cheat when a round opens, once the last is past its end.
+    """Restarts the member with the next cheat when a round opens.
 
     The first cheat is that of the plan. A round waits with its commit deadline until the member is
     there.
@@ -34,9 +31,6 @@ class Recast(Pace):
     def _restart_as(self, cheat: str | None) -> None:
         net, member = self._net, self._net.daemons[self._name]
         member.stop()
-        before = net.view.round(self._cast - 1)
-        if before is not None:  # what it left undone, it shall not do after all
-            net.mine_to(before.schedule.attest + SETTLING_BLOCKS)
         path = net.folder / f"{self._name}.toml"
         text = re.sub(r"^cheat = .*\n", "", path.read_text(), flags=re.MULTILINE)
         path.write_text((f'cheat = "{cheat}"\n' if cheat else "") + text)

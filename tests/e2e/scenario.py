@@ -15,19 +15,16 @@ from opfl_chain.localnet.plan import Plan
 RUN_SECONDS = 240
 
 PHASES = Phases(
-    enrol=2000,
-    commit=600,
-    beacon=120,
-    deliver=120,
-    attest=240,
-    finalise=120,
-    request=120,
-    veto=240,
+    enrol=600,
+    commit=160,
+    beacon=80,
+    deliver=80,
+    attest=160,
+    finalise=60,
+    request=60,
+    veto=120,
 )
-"""Long enough for a busy machine; where only their end is waited for, blocks are made to reach it.
-
-The commit phase outlasts all others, so that a round can wait until the last one is past them.
-"""
+"""Long enough for a busy machine; where only their end is waited for, blocks are made to reach it."""
 
 
 @dataclass(frozen=True)

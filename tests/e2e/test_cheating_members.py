@@ -5,17 +5,20 @@ from expectations import EveryJob, pytestmark  # noqa: F401
 from recasting import Recast
 from scenario import Scenario
 
+from opfl_chain.chain.bindings.types import MemberFault
 from opfl_chain.localnet.outcome import PASSED
 from opfl_chain.localnet.plan import DEPOSIT, STAKE
 
 ROUNDS = {
     "withhold-beacon": 0,
     "refuse-deliveries": 1,
-    "skip-audits": 2,
-    "withhold-verdict": 3,
-    "lie": 4,
-    "accuse": 5,
+    "lie": 2,
+    "accuse": 3,
+    "skip-audits": 4,
+    "withhold-verdict": 5,
 }
+"""Those who attest nothing come last: the others would make up for it as long as they can."""
+SILENT = (4, 5)
 PENALTIES = {
     "withhold-beacon": "BEACON_WITHHELD",
     "skip-audits": "VERDICT_SILENCE",
@@ -32,10 +35,13 @@ class OneBadMember(Recast):
 
     def __init__(self, net):
         super().__init__(net, BAD, list(ROUNDS))
+        self._is_charged = False
 
     def __call__(self):
         super().__call__()
         net, round_ = self._net, self._net.view.latest_round()
+        if net.view.is_closed and not self._is_charged:
+            self._charge(net)
         if round_ is None or round_.verdict_hash is not None:
             return
         schedule, phases = round_.schedule, net.plan.phases
@@ -51,6 +57,18 @@ class OneBadMember(Recast):
             tried = f'"audit failed", "audit": "judge {round_.id}"'
             if all(tried in net.daemons[name].log for name in ("member-0", "member-1")):
                 net.mine_to(schedule.attest - phases.attest // 4)
+
+    def _charge(self, net):
+        """Silence shows once the time to attest is over, and is charged before anyone leaves."""
+        self._is_charged = True
+        rounds = [net.view.round(number) for number in SILENT]
+        net.mine_to(rounds[-1].schedule.attest + 1)
+        member, fault = net.addresses[BAD], MemberFault.VERDICT_SILENCE
+        net.wait_until(
+            lambda: all(net.view.is_penalised(each.id, member, fault) for each in rounds),
+            60,
+            "silence is paid for",
+        )
 
 
 class TestCheatingMember(EveryJob):
