@@ -10,7 +10,7 @@ from opfl_chain.rehearsal.stage import ACCOUNTS_BESIDE_CLIENTS
 from opfl_chain.rehearsal.terms import ETHER
 
 MNEMONIC = "test test test test test test test test test test test junk"
-CLIENTS = 6
+CLIENTS = 8
 
 
 @pytest.fixture(scope="module")

@@ -34,7 +34,7 @@ def played(stage, chain, expected, tmp_path_factory):
     """A final round, one with a slash, a dissenter and a batch, a void one; then all leave."""
     other = stage.create_real_job()
     job_id = stage.create_real_job(rounds=3)
-    makers = [Maker(client, expected) for client in stage.clients]
+    makers = [Maker(client, expected) for client in stage.clients[:6]]
     stage.join(job_id)
     stage.enrol_makers(other, makers[:1])  # of another job: nobody else's business
     stage.enrol_makers(job_id, makers)
@@ -53,7 +53,7 @@ def played(stage, chain, expected, tmp_path_factory):
 
     second, _ = stage.open_round(job_id)
     stage.commit_makers(second, makers[:3])
-    stage.commit_batch(second, stage.clients[3:])
+    stage.commit_batch(second, stage.clients[3:6])
     stage.publish_partials(second, (0, 1))
     stage.mine_past(jobs.schedule(second).beacon)
     faulty = Verdict.of(
