@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-python test-contracts test-ape lint fmt bench gas coverage slither fuzz hardhat clean
+.PHONY: help setup demo test test-python test-contracts test-hosts test-ape lint fmt bench gas coverage slither fuzz hardhat clean
 
 PYTHON ?= $(if $(shell command -v python3.11),python3.11,python3)
 BIN := .venv/bin
@@ -27,7 +27,10 @@ test-contracts: setup ## Foundry unit, fuzz and invariant tests; FOUNDRY_PROFILE
 	$(FORGE) snapshot --match-contract GasTest --check
 
 test-python: setup ## Python tests
-	$(BIN)/pytest -n 2 tests
+	$(BIN)/pytest -n 2 --dist loadgroup tests
+
+test-hosts: setup ## whole jobs with every role on a host of its own (needs root: network namespaces)
+	$(BIN)/pytest -m several_hosts tests/e2e
 
 test-ape: setup ## functional tests of the contracts through ape, on Anvil
 	$(BIN)/ape test

@@ -8,10 +8,11 @@ _CHUNK = 1 << 16
 
 
 class CuttableProxy:
-    """Listens on loopback at a port of its own; what comes there goes to `port`."""
+    """Listens at a port of its own; what comes there goes to `port` on loopback."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, host: str = "127.0.0.1") -> None:
         self._target = port
+        self._host = host
         self._lock = threading.Lock()
         self._streams: set[socket.socket] = set()
         self._listener: socket.socket | None = None
@@ -19,7 +20,7 @@ class CuttableProxy:
         self.connect()
 
     def connect(self) -> None:
-        self._listener = socket.create_server(("127.0.0.1", self.port))
+        self._listener = socket.create_server((self._host, self.port))
         self.port = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
 

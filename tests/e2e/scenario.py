@@ -24,7 +24,7 @@ PHASES = Phases(
     request=60,
     veto=120,
 )
-"""Long enough for a busy machine; where only their end is waited for, blocks are made to reach it."""
+"""Long enough for a busy machine. Blocks are made to reach an end that alone is waited for."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,80 @@
+"""The same daemons on hosts of their own: chain and server, each member, and the clients.
+
+`make test-hosts` runs it, where network namespaces may be made.
+"""
+
+import re
+from functools import partial
+from urllib.parse import urlsplit
+
+import pytest
+from expectations import EveryJob
+from proxy import CuttableProxy
+from scenario import Scenario, play
+
+from opfl_chain.benchmarks.namespace import NamespacesUnavailable
+from opfl_chain.benchmarks.network import Network
+from opfl_chain.localnet.outcome import PASSED
+from opfl_chain.localnet.pace import Pace
+
+pytestmark = [pytest.mark.xdist_group("e2e"), pytest.mark.several_hosts]
+
+HOSTS = tuple(f"10.79.0.{number}" for number in range(1, 6))
+HOST_OF = {"server": 0, "member-0": 1, "member-1": 2, "member-2": 3}
+OF_CLIENTS = 4
+
+
+class Spread(Pace):
+    """Moves every daemon to its host before it starts."""
+
+    def __init__(self, net, network):
+        super().__init__(net)
+        rpc = urlsplit(net.devnet.rpc_url)
+        self._proxy = CuttableProxy(rpc.port, HOSTS[0])
+        moved = {rpc.netloc: f"{HOSTS[0]}:{self._proxy.port}"}
+        for name, host in HOST_OF.items():
+            daemon = net.daemons[name]
+            own = urlsplit(daemon.url)
+            moved[own.netloc] = f"{HOSTS[host]}:{own.port}"
+            daemon.url = f"https://{moved[own.netloc]}"
+        link = re.search(r"mpc_addresses = \[(.*)\]", (net.folder / "member-0.toml").read_text())
+        for rank, address in enumerate(re.findall(r'"(.*?)"', link[1])):
+            moved[address] = address.replace("127.0.0.1", HOSTS[1 + rank])
+        for settings in net.folder.glob("*.toml"):
+            text = settings.read_text()
+            for before, after in moved.items():
+                text = text.replace(f"{before}", after)
+            settings.write_text(text)
+        for name, daemon in net.daemons.items():
+            host = network.hosts[HOST_OF.get(name, OF_CLIENTS)]
+            daemon.start = (
+                partial(host.run, daemon.start) if host is not network.hosts[0] else (daemon.start)
+            )
+
+    def close(self):
+        self._proxy.cut()
+
+
+class TestSeveralHosts(EveryJob):
+    scenario = Scenario.of(
+        clients=(None, None, "amplify:10"), rounds=1, audit_rate=1.0, score=False
+    )
+
+    @pytest.fixture(scope="class")
+    def played(self, request, tmp_path_factory, one_at_a_time):
+        folder = tmp_path_factory.mktemp("job")
+        with one_at_a_time(), pytest.MonkeyPatch.context() as patched:
+            patched.setenv("NO_PROXY", "*")  # these addresses are of this machine
+            try:
+                network = Network(HOSTS)
+            except NamespacesUnavailable as error:
+                pytest.skip(str(error))
+            with network:
+                scenario = Scenario(request.cls.scenario.plan, lambda net: Spread(net, network))
+                return network.hosts[0].run(lambda: play(scenario, folder))
+
+    def test_cheat_is_slashed_by_members_on_three_hosts(self, outcome):
+        assert outcome.executed() == {(0, "client-2"): "REPLAY_OUTSIDE"}
+
+    def test_honest_work_passes(self, outcome):
+        assert [outcome.verdict(0, name) for name in ("client-0", "client-1")] == [PASSED] * 2
