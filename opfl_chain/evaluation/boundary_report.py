@@ -10,6 +10,7 @@ from typing import Any
 
 from opfl_chain.calibration.boundaries import PAPER_EPSILON
 from opfl_chain.calibration.run import Progress
+from opfl_chain.evaluation.accuracies import run_rows
 from opfl_chain.evaluation.binomial import CONFIDENCE
 from opfl_chain.evaluation.environment_check import ReplayAll, environment_rows
 from opfl_chain.evaluation.evaluated import Evaluated, Extent
@@ -29,7 +30,9 @@ def opened(
     return [Evaluated(each, extent) for each in records]
 
 
-def boundary_report(evaluated: Sequence[Evaluated], replay_all: ReplayAll) -> dict[str, Any]:
+def boundary_report(
+    evaluated: Sequence[Evaluated], replay_all: ReplayAll, data_dir: Path | None = None
+) -> dict[str, Any]:
     """One row for each rule, model and data set, and the tables. null is "more than 1" of a floor.
 
     Perturbations and differences are relative to the L2 norm of the honest gradient.
@@ -38,6 +41,7 @@ def boundary_report(evaluated: Sequence[Evaluated], replay_all: ReplayAll) -> di
     rows = [each.row() for each in evaluated]
     return {
         "rows": rows,
+        "runs": run_rows(evaluated, data_dir),
         "totals": totals(rows),
         "calibration_steps": [row for each in evaluated for row in each.by_calibration_steps()],
         "across_datasets": across_datasets(evaluated),

@@ -31,6 +31,11 @@ TABLES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
             ),
         ),
     ),
+    (
+        "runs",
+        "How far the runs were trained",
+        ("model", "dataset", "training_steps", "recorded_steps", "test_accuracy"),
+    ),
     ("totals", "All runs together", ("rule", *COUNTS)),
     (
         "calibration_steps",
