@@ -10,6 +10,7 @@ from opfl_chain.nodes.member_store import MemberStore
 from opfl_chain.nodes.node import Moment, Node
 from opfl_chain.nodes.turns import is_due, place_of
 from opfl_chain.protocol.identifiers import Address
+from opfl_chain.protocol.verdict import FaultReason
 
 _DIRECT = BatchProof(bytes(32), (), b"")
 
@@ -46,6 +47,8 @@ class Enforcement:
                 self._node.send(call, f"acquit {slash.round} {slash.client}")
             return
         confirmed = slash.reason is not Reason.REPLAY_OUTSIDE or replayed is False
+        # Nobody can veto any more. If a peer kept us from a second replay, the first one stands.
+        confirmed |= replayed is None and now.head >= self._end_of_patience(slash)
         if confirmed and is_due(place, slash.executable_at - 1, now.head):
             call = slashing.execute(round_.id, slash.client)
             self._node.send(call, f"execute {slash.round} {slash.client}")
@@ -54,11 +57,26 @@ class Enforcement:
         """Not for ever: a peer that does not come to it must not keep us from leaving."""
         return (
             slash.status is SlashStatus.REQUESTED
-            and now.head < slash.executable_at + self._node.job.terms.phases.veto
+            and now.head < self._end_of_patience(slash)
             and slash.reason is Reason.REPLAY_OUTSIDE
             and self._store.second_replay(slash.round, slash.client) is None
             and self._store.delivery(slash.round, slash.client) is not None
         )
+
+    def has_requested_all(self, round_: RoundView, now: Moment) -> bool:
+        """Whether all slashes for failed replays are there that a round will have."""
+        if now.head >= round_.schedule.request:
+            return True
+        view, verdict = self._node.view, self._node.view.decided_verdict(round_)
+        addresses = {client.index: client.address for client in view.clients().values()}
+        return verdict is not None and all(
+            view.slash(round_.number, addresses[fault.client]) is not None
+            for fault in verdict.faults
+            if fault.reason is FaultReason.REPLAY_OUTSIDE and fault.client in addresses
+        )
+
+    def _end_of_patience(self, slash: SlashView) -> int:
+        return slash.executable_at + self._node.job.terms.phases.veto
 
     def _request(self, round_: RoundView, now: Moment) -> None:
         view = self._node.view

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,13 +58,18 @@ class Judging:
         self._store.keep_judgement(round_.number, verdict)
         return verdict
 
-    def once_more(self, session: PartySession, round_: RoundView, client: Address) -> bool:
-        """Replay one contribution with fresh randomness; returns whether it is inside now."""
-        claim = self._claims.of(round_)[client]
-        deliveries = self._deliveries(round_, {client: claim})
-        judgement = judge(session, self.rules, self._weights(round_), [claim], deliveries)
-        passed = claim.client in judgement.verdict.passed
-        self._store.keep_second_replay(round_.number, client, passed=passed)
+    def once_more(
+        self, session: PartySession, round_: RoundView, clients: Collection[Address]
+    ) -> set[Address]:
+        """Replay contributions with fresh randomness; returns those that are inside now."""
+        claims = {c: claim for c, claim in self._claims.of(round_).items() if c in clients}
+        deliveries = self._deliveries(round_, claims)
+        verdict = judge(
+            session, self.rules, self._weights(round_), list(claims.values()), deliveries
+        ).verdict
+        passed = {client for client, claim in claims.items() if claim.client in verdict.passed}
+        for client in claims:
+            self._store.keep_second_replay(round_.number, client, passed=client in passed)
         return passed
 
     def alone(self, round_: RoundView) -> Verdict:

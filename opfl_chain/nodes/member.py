@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any, ClassVar
 
-from opfl_chain.chain.bindings.types import Role
+from opfl_chain.chain.bindings.types import Reason, Role
 from opfl_chain.chain.bindings.types import Verdict as EncodedVerdict
 from opfl_chain.chain.keys import load_bls_key
 from opfl_chain.mpc.party import Party, PartySession
@@ -28,7 +28,8 @@ from opfl_chain.nodes.settings import MemberSettings
 from opfl_chain.nodes.sums import MemberSums
 from opfl_chain.nodes.turns import place_of
 from opfl_chain.protocol.beacon import proof_of_possession_message
-from opfl_chain.protocol.identifiers import Address
+from opfl_chain.protocol.hashing import keccak256
+from opfl_chain.protocol.identifiers import RoundNumber
 from opfl_chain.protocol.verdict import Verdict
 from opfl_chain.transport.errors import TransportError
 from opfl_chain.transport.routes import Route
@@ -178,24 +179,34 @@ class Member(Node):
         )
 
     def _settle_slashes(self, now: Moment) -> None:
+        waiting: set[RoundNumber] = set()
         for slash in self.view.pending_slashes():
             with self.duty(f"slash of {slash.client} in round {slash.round}"):
                 self._enforcement.act_on_slash(slash, now)
             if self._enforcement.awaits_second_replay(slash, now):
-                self._replay_once_more(slash.round, slash.client)
+                waiting.add(slash.round)
+        for number in sorted(waiting):
+            round_ = self.view.round(number)
+            if round_ is not None and self._enforcement.has_requested_all(round_, now):
+                self._replay_once_more(round_)
 
-    def _replay_once_more(self, number: int, client: Address) -> None:
-        round_ = self.view.round(number)
-        if round_ is None:
-            return
+    def _replay_once_more(self, round_: RoundView) -> None:
+        """All that failed in a round at once: one after the other might not be done in time."""
+        failed = sorted(
+            slash.client
+            for slash in self.view.pending_slashes()
+            if slash.round == round_.number and slash.reason is Reason.REPLAY_OUTSIDE
+        )
 
         def task(session: PartySession) -> None:
-            passed = self.judging.once_more(session, round_, client)
+            passed = self.judging.once_more(session, round_, failed)
             self.log.info(
-                "replayed again", extra={"round": number, "client": client, "passed": passed}
+                "replayed again",
+                extra={"round": round_.number, "clients": failed, "passed": sorted(passed)},
             )
 
-        self._desk.offer(f"once more {round_.id} {client}", task)
+        subject = keccak256("".join(failed).encode()).hex()[:16]
+        self._desk.offer(f"once more {round_.id} {subject}", task)
 
     def _conclude(self, round_: RoundView) -> None:
         """Open the sum of what the decided verdict accepts, and sign what it makes of the model."""

@@ -139,6 +139,17 @@ def test_who_passed_the_second_replay_is_not_executed_though_nobody_vetoed(world
     assert settle(world, member, client) is SlashStatus.REQUESTED
 
 
+def test_without_a_second_replay_the_first_stands_when_it_was_waited_for_in_vain(world, chain):
+    """Nobody could veto any more, and what is set aside would stay so for ever."""
+    client = decide(world, FaultReason.REPLAY_OUTSIDE)
+    member = first(world)
+    enforce(world, member)
+    end = slash_of(world, client).executable_at + world.member.job.terms.phases.veto
+    chain.mine(end - 1 - chain.rpc.block_number())
+    assert settle(world, member, client, head=end - 1) is SlashStatus.REQUESTED
+    assert settle(world, member, client, head=end) is SlashStatus.EXECUTED
+
+
 def test_a_second_replay_is_awaited_where_we_hold_shares_and_not_for_ever(world):
     client = decide(world, FaultReason.REPLAY_OUTSIDE)
     member = first(world)
