@@ -99,7 +99,7 @@ def boundary(
             plan = recording.plan_of(run, quick)
             recording.record(records, run, plan, rule, committees, progress, data_dir)
         evaluated = opened(records, runs, rule, extent, progress)
-        report = boundary_report(evaluated, recording.replayed_by(committees))
+        report = boundary_report(evaluated, recording.replayed_by(committees), data_dir)
     Console().print(table_of(report["rows"]))
     if json_file is not None:
         write_atomically(json_file, json.dumps(report, indent=2) + "\n")

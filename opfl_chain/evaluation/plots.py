@@ -67,7 +67,7 @@ def draw_trade_off(rows: Sequence[dict[str, Any]], path: Path) -> None:
     rejections.legend(fontsize=8, frameon=False)
     floors.set_yscale("log")
     floors.set_ylim(SIZES[0], SIZES[-1])
-    floors.set_title("Smallest perturbation always rejected: dense, top 1 % (dashed)")
+    floors.set_title("Cheats always rejected: dense, top 1 % (dashed)")
     for axes in (rejections, floors):
         axes.title.set_fontsize(10)
         axes.set_xlabel("safety factor")
