@@ -11,9 +11,10 @@ from typing import TypeVar
 
 from opfl_chain.nodes.chain_view import RoundView
 from opfl_chain.nodes.errors import NodeError
-from opfl_chain.nodes.evidence import two_results
+from opfl_chain.nodes.evidence import SignedResult
 from opfl_chain.nodes.member import Member
 from opfl_chain.nodes.node import Moment
+from opfl_chain.nodes.pushing import Pushing
 from opfl_chain.nodes.server import Server
 from opfl_chain.nodes.settings import MemberSettings, ServerSettings
 from opfl_chain.protocol.verdict import FaultReason, Verdict
@@ -88,13 +89,14 @@ class ServesWrongModels(Server):
 class PostsWrongModelHash(Server):
     """Ends rounds with a model hash of its own, under the members' signatures."""
 
-    def act(self, now: Moment) -> None:
-        round_ = self.view.latest_round()
-        decided = round_ is not None and round_.over is None and round_.decided_at is not None
-        result = two_results(self.peers, self.job, round_) if round_ and decided else None
-        if round_ is not None and result is not None:
-            self.pushing.finalise(round_, replace(result, model_hash=b"\x13" * 32))
-        super().act(now)
+    def __init__(self, settings: ServerSettings) -> None:
+        super().__init__(settings)
+        self.pushing = _PushingWrongHashes(self)
+
+
+class _PushingWrongHashes(Pushing):
+    def finalise(self, round_: RoundView, result: SignedResult) -> None:
+        super().finalise(round_, replace(result, model_hash=b"\x13" * 32))
 
 
 MEMBERS: dict[str, type[Member]] = {
