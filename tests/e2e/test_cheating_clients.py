@@ -2,7 +2,7 @@
 
 import pytest
 from expectations import EveryJob, pytestmark  # noqa: F401
-from scenario import Scenario
+from scenario import UNSEEN, Scenario
 
 from opfl_chain.localnet.outcome import LEFT_OUT, PASSED
 from opfl_chain.localnet.pace import Pace
@@ -16,8 +16,6 @@ MISDELIVERIES = {
     "wrong-opening": ("COMMITMENT_MISMATCH", DEPOSIT // 2),
     "other-input": ("INPUT_NOT_COMMITTED", DEPOSIT),
 }
-UNSEEN = ("poison", "drift")
-"""What no replay can tell from honest work: wrong data, and steps within the boundary."""
 
 
 class UntilDelivered(Pace):
