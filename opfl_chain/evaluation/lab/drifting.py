@@ -6,6 +6,7 @@ of its submissions is verified, with replays in MPC where the verifier is OPFL.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -89,7 +90,7 @@ def _row(
     verifier: Verifier,
     replay_all: ReplayAll,
 ) -> dict[str, Any]:
-    submission = submission_against(lab, verifier, direction)
+    submission, rounds = submission_against(lab, verifier, direction), federation.rounds
     outcome = federation.run(submission, keep=True)
     references = _references(lab, verifier, outcome.cheats, replay_all)
     accepted = [
@@ -98,7 +99,7 @@ def _row(
     ]
     honestly = [verifier.acceptance(each.gradient, each) for each in references]
     moved = [
-        np.linalg.norm(each - step.gradient) / max(float(np.linalg.norm(step.gradient)), 1e-30)
+        norm(each - step.gradient) / norm(step.gradient)
         for each, step in zip(outcome.submitted, outcome.cheats, strict=True)
         if step.gradient.any()
     ]
@@ -110,10 +111,20 @@ def _row(
         "rounds": len(accepted),
         "relative_move_median": float(np.median(moved)),
         "accuracy": outcome.evaluation.accuracy,
-        "loss": outcome.evaluation.loss,
-        "distance_from_honest_model": float(np.linalg.norm(apart)),
-        "distance_along_direction": float(-apart @ direction),
+        "loss": finite(outcome.evaluation.loss),
+        "rounds_until_the_model_is_lost": outcome.rounds if outcome.rounds < rounds else None,
+        "distance_from_honest_model": finite(norm(apart)),
+        "distance_along_direction": finite(float(-apart.astype(np.float64) @ direction)),
     }
+
+
+def norm(vector: NDArray[Any]) -> float:
+    return float(np.linalg.norm(vector.astype(np.float64)))
+
+
+def finite(value: float) -> float | None:
+    """A number as JSON has it: none if it is out of range."""
+    return value if math.isfinite(value) else None
 
 
 def submission_against(lab: LabRun, verifier: Verifier, direction: Array) -> Submission:
@@ -126,12 +137,12 @@ def submission_against(lab: LabRun, verifier: Verifier, direction: Array) -> Sub
         radius = np.float32(verifier.radius * (1 - 1e-6))
         return lambda step: lab.public_gradient(step.weights) + radius * direction
     if isinstance(verifier, RiseflGaussian):
-        norm = np.float32(verifier.norm_accepted_with(ACCEPTED_WITH))
-        return lambda step: norm * direction
+        length = np.float32(verifier.norm_accepted_with(ACCEPTED_WITH))
+        return lambda step: length * direction
     if isinstance(verifier, Opfl):
         return _within(verifier, direction)
     assert isinstance(verifier, NoVerifier)
-    return lambda step: np.float32(UNBOUNDED * np.linalg.norm(step.gradient)) * direction
+    return lambda step: (UNBOUNDED * norm(step.gradient) * direction).astype(np.float32)
 
 
 def _within(verifier: Opfl, direction: Array) -> Submission:

@@ -12,6 +12,7 @@ from opfl_chain.calibration.steps import HonestStep
 from opfl_chain.models.model import Model
 from opfl_chain.protocol.policy import Policy
 from opfl_chain.training.client_data import ClientData
+from opfl_chain.training.errors import GradientNotFinite, UpdateInvalid
 from opfl_chain.training.evaluate import Evaluation, evaluate
 from opfl_chain.training.examples import Dataset
 from opfl_chain.training.local_step import LocalStep
@@ -35,6 +36,8 @@ class Start:
 @dataclass(frozen=True, eq=False)
 class Outcome:
     weights: Array
+    rounds: int
+    """Until the end, or until the weights left the range of numbers."""
     evaluation: Evaluation
     cheats: Sequence[HonestStep]
     """The cheat's steps, with their honest gradients."""
@@ -62,19 +65,29 @@ class Federation:
         optimizer = optimizer_of(self._policy.optimizer)
         state, weights = self._start.state, self._start.weights
         cheats, submitted = [], []
+        rounds = 0
         for t in range(self.rounds):
-            steps = [
-                self._step(t, weights, client, keep and client == 0) for client in range(CLIENTS)
-            ]
+            try:
+                steps = [
+                    self._step(t, weights, client, keep and client == 0)
+                    for client in range(CLIENTS)
+                ]
+            except GradientNotFinite:  # nothing is left of the model
+                break
             gradients = [step.gradient for step in steps]
             if submission is not None:
-                gradients[0] = submission(steps[0])
+                with np.errstate(over="ignore"):
+                    gradients[0] = submission(steps[0])
             if keep:
                 cheats.append(steps[0])
                 submitted.append(gradients[0])
             mean = np.mean(gradients, axis=0, dtype=np.float64).astype(np.float32)
-            state, weights = optimizer.update(state, weights, mean)
-        return Outcome(weights, self.evaluated(weights), cheats, submitted)
+            try:
+                state, weights = optimizer.update(state, weights, mean)
+            except UpdateInvalid:  # nothing is left of the model
+                break
+            rounds += 1
+        return Outcome(weights, rounds, self.evaluated(weights), cheats, submitted)
 
     def evaluated(self, weights: Array) -> Evaluation:
         parameters = self.model.layout.unflatten(weights)

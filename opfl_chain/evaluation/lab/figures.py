@@ -38,7 +38,7 @@ def general_attacks(report: Report, path: Path) -> None:
         )
         each.set_title(run["run"])
         each.set_ylabel("attacks that succeed, %")
-    axes[0].legend(frameon=False, fontsize=8)
+    _legend(figure, axes)
     _finish(figure, axes, path)
 
 
@@ -48,7 +48,7 @@ def adaptive_pgd(report: Report, path: Path) -> None:
     for each, stage in zip(axes, stages, strict=True):
         _draw_betas(each, [row for row in report["rows"] if row["stage"] == stage])
         each.set_title(f"{report['run']}, {stage}")
-    axes[0].legend(frameon=False, fontsize=8)
+    _legend(figure, axes)
     _finish(figure, axes, path)
 
 
@@ -58,7 +58,7 @@ def tail_pgd(report: Report, path: Path) -> None:
     for each, support in zip(axes, supports, strict=True):
         _draw_betas(each, [row for row in report["rows"] if row["support"] == support])
         each.set_title(f"{support:.0%} of the coordinates")
-    axes[0].legend(frameon=False, fontsize=8)
+    _legend(figure, axes)
     _finish(figure, axes, path)
 
 
@@ -144,6 +144,12 @@ def _draw_betas(axes: Axes, rows: Sequence[Report]) -> None:
 def _figure(panels: int) -> tuple[Figure, list[Axes]]:
     figure = Figure(figsize=(7.2 if panels == 1 else 10.4, 4.2), layout="constrained")
     return figure, list(figure.subplots(1, panels, squeeze=False)[0])
+
+
+def _legend(figure: Figure, axes: Sequence[Axes]) -> None:
+    """Of all panels, below them."""
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=7, frameon=False, fontsize=8)
 
 
 def _finish(figure: Figure, axes: Sequence[Axes], path: Path) -> None:

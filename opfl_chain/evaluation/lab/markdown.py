@@ -104,8 +104,8 @@ def drift(report: Report) -> str:
             f"{row['honest_accepted']:,.0f}",
             f"{row['relative_move_median']:.2g}",
             f"{row['accuracy']:.2%}",
-            f"{row['loss']:.4f}",
-            f"{row['distance_from_honest_model']:.2g}",
+            "" if row["loss"] is None else f"{row['loss']:.4g}",
+            _distance(row),
         ]
         for row in report["rows"]
     ]
@@ -122,6 +122,12 @@ def drift(report: Report) -> str:
         "Data poisoning cannot be seen at all: of steps on labels that were wrong before they were"
         f" committed to, replays in MPC accepted {poisoned}."
     )
+
+
+def _distance(row: Report) -> str:
+    if lost := row["rounds_until_the_model_is_lost"]:
+        return f"out of range after {lost} rounds"
+    return f"{row['distance_from_honest_model']:.2g}"
 
 
 def cost(report: Report) -> str:
