@@ -1,26 +1,29 @@
 """The one place where connections to a node are made.
 
-`Rpc` speaks JSON-RPC through web3's HTTP provider and turns every failure into a `ChainError`.
-It asks in plain JSON (hex strings, camelCase) and leaves types to its callers, because web3's own
-formatting costs more than the node does when requests are sent in batches.
+`Rpc` speaks JSON-RPC and turns every failure into a `ChainError`. It asks in plain JSON (hex
+strings, camelCase) and leaves types to its callers, because web3's own formatting costs more than
+the node does when requests are sent in batches. Nor is web3 loaded unless it is asked for, which
+takes half a second of every process.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 import requests
 from eth_typing import ChecksumAddress
 from eth_utils.address import to_checksum_address
-from web3 import HTTPProvider, Web3
-from web3.types import RPCEndpoint
 
 from opfl_chain.chain.errors import ChainError, PragueMissing, RpcUnavailable
 from opfl_chain.chain.node_errors import from_node_error
+
+if TYPE_CHECKING:
+    from web3 import Web3
 
 T = TypeVar("T")
 Request = tuple[str, Sequence[Any]]
@@ -41,17 +44,13 @@ class Rpc:
         self, url: str, *, timeout: float = 20.0, retries: int = 3, backoff: float = 0.1
     ) -> None:
         self.url = url
+        self._timeout = timeout
         self._retries = retries
         self._backoff = backoff
         self._session = requests.Session()
         # A proxy from the environment has no business between us and our own machine.
         self._session.trust_env = not is_loopback(url)
-        self._provider = HTTPProvider(
-            url,
-            request_kwargs={"timeout": timeout},
-            session=self._session,
-            exception_retry_configuration=None,
-        )
+        self._ids = itertools.count()
 
     def __enter__(self) -> Rpc:
         return self
@@ -64,11 +63,20 @@ class Rpc:
 
     def web3(self) -> Web3:
         """A web3 object on the same connection, for what the bindings do not cover."""
-        return Web3(self._provider)
+        from web3 import HTTPProvider, Web3
+
+        return Web3(
+            HTTPProvider(
+                self.url,
+                request_kwargs={"timeout": self._timeout},
+                session=self._session,
+                exception_retry_configuration=None,
+            )
+        )
 
     def request(self, method: str, *params: Any) -> Any:
         answer = self._transport(
-            lambda: self._provider.make_request(RPCEndpoint(method), params),
+            lambda: self._post(self._question(method, params)),
             repeatable=method.startswith(_REPEATABLE),
         )
         result = _unwrap(method, answer)
@@ -82,9 +90,7 @@ class Rpc:
         for start in range(0, len(calls), _BATCH):
             chunk = calls[start : start + _BATCH]
             answers = self._transport(
-                lambda chunk=chunk: self._provider.make_batch_request(  # type: ignore[misc]
-                    [(RPCEndpoint(method), params) for method, params in chunk]
-                ),
+                lambda chunk=chunk: self._post_all(chunk),  # type: ignore[misc]
                 repeatable=all(method.startswith(_REPEATABLE) for method, _ in chunk),
             )
             if not isinstance(answers, list):
@@ -152,6 +158,29 @@ class Rpc:
             raise PragueMissing(shown_url(self.url)) from error
         if len(total) != _G1_BYTES:
             raise PragueMissing(shown_url(self.url))
+
+    def _question(self, method: str, params: Sequence[Any]) -> dict[str, Any]:
+        return {"jsonrpc": "2.0", "id": next(self._ids), "method": method, "params": params}
+
+    def _post(self, content: Any) -> Any:
+        response = self._session.post(
+            self.url,
+            json.dumps(content),
+            headers={"Content-Type": "application/json"},
+            timeout=self._timeout,
+        )
+        response.raise_for_status()
+        return json.loads(response.content)
+
+    def _post_all(self, calls: Sequence[Request]) -> Any:
+        """Answers may come in any order; what is no list is the refusal of all."""
+        questions = [self._question(method, params) for method, params in calls]
+        answers = self._post(questions)
+        if not isinstance(answers, list):
+            return answers
+        objects = [each for each in answers if isinstance(each, Mapping)]
+        known = {each["id"]: each for each in objects if isinstance(each.get("id"), int)}
+        return [known[each["id"]] for each in questions if each["id"] in known]
 
     def _transport(self, send: Callable[[], T], *, repeatable: bool) -> T:
         attempts = self._retries if repeatable else 1

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from opfl_chain.nodes.contribution import Contributor
 from opfl_chain.protocol.delivery import Delivery, InputDelivery
+
+if TYPE_CHECKING:
+    from opfl_chain.nodes.contribution import Contributor
 
 
 def _nothing(
@@ -46,7 +49,7 @@ def _other_input(
     ]
 
 
-Deliver = Callable[[Sequence[Delivery], int, Contributor, bool], Sequence[Delivery]]
+Deliver = Callable[[Sequence[Delivery], int, "Contributor", bool], Sequence[Delivery]]
 
 MISDELIVERIES: dict[str, Deliver] = {
     "withhold-shares": _nothing,

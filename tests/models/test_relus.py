@@ -37,6 +37,8 @@ def test_shapes_are_those_of_the_jax_form(model):
         ("nodes.client", "jax"),
         ("nodes.member", "torch"),
         ("nodes.misconduct", "torch"),
+        ("demo.demo", "torch"),
+        ("nodes.node", "web3"),
         ("cli", "numpy"),
     ],
 )
