@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
 from typing import Final
 
 from opfl_chain.trail.pages.markup import Html
@@ -16,7 +17,7 @@ _BAR_HEIGHT = 24
 
 STYLE: Final = """\
 .chart { width: 100%; height: auto; max-width: 52rem; display: block; }
-.chart text { fill: var(--soft); font: 12px system-ui, sans-serif; }
+.chart text { fill: var(--soft); font: 13px system-ui, sans-serif; }
 .chart .axis { stroke: var(--line); }
 .chart .line { fill: none; stroke-width: 2.5; stroke-linejoin: round; }
 .chart .accent { stroke: var(--accent); } .chart .accent-fill { fill: var(--accent); }
@@ -25,7 +26,7 @@ STYLE: Final = """\
 .chart .warn { stroke: var(--warn); } .chart .warn-fill { fill: var(--warn); }
 .chart text.good-fill { fill: var(--good); } .chart text.bad-fill { fill: var(--bad); }
 .chart text.warn-fill { fill: var(--warn); } .chart text.accent-fill { fill: var(--accent); }
-.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(26rem, 1fr)); gap: 1rem; }
+.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(24rem, 1fr)); gap: 1rem; }
 .panel {
   background: var(--raised); border: 1px solid var(--line); border-radius: 8px; padding: 1rem;
 }
@@ -119,10 +120,13 @@ def _ticks(across: float) -> list[float]:
 
 
 def _spread(heights: Sequence[float]) -> list[float]:
-    """Labels that would lie on each other move down."""
-    moved: dict[int, float] = {}
-    lowest = float("-inf")
-    for place in sorted(range(len(heights)), key=lambda each: heights[each]):
-        lowest = max(heights[place], lowest + _LABEL_GAP)
-        moved[place] = lowest
-    return [moved[place] for place in range(len(heights))]
+    """Labels that would lie on each other move down, and up again from the axis."""
+    moved = list(heights)
+    order = sorted(range(len(heights)), key=lambda each: heights[each])
+    for above, below in pairwise(order):
+        moved[below] = max(moved[below], moved[above] + _LABEL_GAP)
+    floor = float(HEIGHT - _BOTTOM)
+    for place in reversed(order):
+        moved[place] = min(moved[place], floor)
+        floor = moved[place] - _LABEL_GAP
+    return moved

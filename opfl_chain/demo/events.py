@@ -37,7 +37,7 @@ class Events:
             self._once("closed", "job", "closed: who has money here asks for it back")
 
     def accuracy(self, updates: int, accuracy: float) -> None:
-        after = f"after {updates} updates" if updates else "of the first model"
+        after = f"after {updates} update{'s'[: updates > 1]}" if updates else "of the first model"
         self._once(("accuracy", updates), "accuracy", f"{accuracy:.1%} {after}")
 
     def _round(self, round_: RoundView) -> None:

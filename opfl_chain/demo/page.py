@@ -9,7 +9,7 @@ from opfl_chain.demo.charts import STYLE, Line, bar_chart, line_chart, panel
 from opfl_chain.demo.events import REASONS
 from opfl_chain.demo.money import deposit_lines
 from opfl_chain.demo.result import DemoResult
-from opfl_chain.demo.tables import cost_cells, ether, megabytes
+from opfl_chain.demo.tables import bytes_in_words, cost_cells, ether
 from opfl_chain.localnet.outcome import LEFT_OUT, PASSED
 from opfl_chain.trail.pages.markup import (
     Html,
@@ -62,7 +62,7 @@ def write_page(path: Path, result: DemoResult) -> None:
                 " - left out, empty: took no part"
             )
         ),
-        heading("Course"),
+        heading("Over time"),
         Html(f'<div class="charts">{_accuracy(result)}{_deposits(result)}</div>'),
         heading("Money"),
         _clients(result),
@@ -196,7 +196,7 @@ def _bars(result: DemoResult) -> Html:
             panel("Gas", bar_chart(gas, {role: f"{each:,}" for role, each in gas.items()})),
             panel(
                 "Bytes sent, MPC included",
-                bar_chart(sent, {role: megabytes(each) for role, each in sent.items()}),
+                bar_chart(sent, {role: bytes_in_words(each) for role, each in sent.items()}),
             ),
             panel(
                 "Processor time",

@@ -19,10 +19,10 @@ def print_result(console: Console, result: DemoResult) -> None:
 
 
 def balances(result: DemoResult) -> Table:
-    table = _table("Balances in ETH")
-    table.add_column("")
-    table.add_column("cheat")
-    for column in ("deposit before", "after", "rounds", "audited", "failed", "slashed", "earned"):
+    table = _table("Deposits before and after, in ETH")
+    table.add_column("", no_wrap=True)
+    table.add_column("cheat", no_wrap=True)
+    for column in ("before", "after", "rounds", "audited", "failed", "slashed", "earned"):
         table.add_column(column, justify="right")
     for client in result.clients:
         table.add_row(
@@ -61,7 +61,7 @@ def cost_cells(cost: Cost) -> list[str]:
     sizes = (cost.bytes_sent, cost.bytes_received, cost.mpc_bytes_sent)
     return [
         f"{cost.gas:,}",
-        *(megabytes(size) if size else "" for size in sizes),
+        *(bytes_in_words(size) if size else "" for size in sizes),
         f"{cost.cpu_seconds:.1f} s" if cost.cpu_seconds else "",
     ]
 
@@ -91,8 +91,8 @@ def ether(wei: int) -> str:
     return f"{wei / ETHER:,.4g}"
 
 
-def megabytes(size: int) -> str:
-    return f"{size / 1e6:,.2f} MB"
+def bytes_in_words(size: int) -> str:
+    return f"{size / 1e9:,.2f} GB" if size >= 10**9 else f"{size / 1e6:,.1f} MB"
 
 
 def _amount(wei: int) -> str:
@@ -104,4 +104,5 @@ def _count(number: int) -> str:
 
 
 def _table(title: str) -> Table:
-    return Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    """Narrow enough for 80 columns."""
+    return Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))

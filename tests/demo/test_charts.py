@@ -3,7 +3,7 @@
 import itertools
 from xml.etree import ElementTree
 
-from opfl_chain.demo.charts import Line, bar_chart, line_chart
+from opfl_chain.demo.charts import HEIGHT, Line, bar_chart, line_chart
 
 
 def parsed(svg):
@@ -11,11 +11,12 @@ def parsed(svg):
 
 
 def test_labels_at_one_height_are_moved_apart():
-    lines = [Line(name, [(0, 10), (4, 10)]) for name in ("<a>", "b", "c")]
+    lines = [Line(name, [(0, 10), (4, 0)]) for name in ("<a>", "b", "c")]
     chart = parsed(line_chart(lines, across=4, up=12, unit=" %", below="round"))
     heights = {text.text: float(text.get("y")) for text in chart.iter("text") if text.get("class")}
     assert set(heights) == {"<a>", "b", "c"}
     ordered = sorted(heights.values())
+    assert ordered[-1] < HEIGHT - 25  # the axis has its own
     assert all(b - a >= 15 for a, b in itertools.pairwise(ordered))
 
 
