@@ -38,7 +38,7 @@ def demo(
             " clients are they. reuse:2 and amplify:10 if none is named; `none` for nobody.",
         ),
     ] = None,
-    rounds: Annotated[int, typer.Option(min=1, max=1000, metavar="N", help="Rounds.")] = 12,
+    rounds: Annotated[int, typer.Option(min=1, max=1000, metavar="N", help="Rounds.")] = 24,
     audit_rate: Annotated[
         float,
         typer.Option(
@@ -68,7 +68,7 @@ def demo(
             metavar="N",
             help="Of the first model and the data. Keys, and with them the audits, are always new.",
         ),
-    ] = 0,
+    ] = 1,
     kill: Annotated[
         list[str] | None,
         typer.Option(
