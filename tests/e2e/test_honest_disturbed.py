@@ -1,5 +1,7 @@
 """All are honest, and the chain, its node and a disk are not what they should be."""
 
+import os
+import signal
 import time
 from urllib.parse import urlsplit
 
@@ -17,6 +19,7 @@ REORGANISED, CUT_OFF, FULL = 0, 1, 2
 """In which round it happens."""
 BAD_DISK = "member-1"
 CLIENTS = ("client-0", "client-1", "client-2")
+LATE = "client-0"
 
 
 class Disturbed(Pace):
@@ -26,11 +29,10 @@ class Disturbed(Pace):
         super().__init__(net)
         self.undone: list[int] = []
         """Commitments, then beacons, that reorganisations took back."""
-        self.refused_by_full_disk = False
         self._away_since: float | None = None
         self._was_away = False
         self._disk = SmallDisk(net.folder / "state" / BAD_DISK)
-        self._is_full = False
+        self._disk_is = "good"
         self._proxy = CuttableProxy(urlsplit(net.devnet.rpc_url).port)
         for settings in net.folder.glob("*.toml"):
             real, cuttable = urlsplit(net.devnet.rpc_url).netloc, f"127.0.0.1:{self._proxy.port}"
@@ -73,13 +75,19 @@ class Disturbed(Pace):
             self._proxy.connect()
 
     def _fill(self, round_):
-        member = self._net.daemons[BAD_DISK]
-        if not self._is_full and not self.refused_by_full_disk:
+        """A client is held back, so that it delivers when the disk is full."""
+        net = self._net
+        member, late = net.daemons[BAD_DISK], net.daemons[LATE]
+        if self._disk_is == "good" and self.all_have_committed(round_):
+            os.kill(late.pid, signal.SIGSTOP)
+            self._disk_is = "about to be full"
+        elif self._disk_is == "about to be full" and round_.seed is not None:
             self._disk.fill(member.pid)
-            self._is_full = True
-        elif self._is_full and all(self.receipts(name, FULL) == 2 for name in CLIENTS):
+            os.kill(late.pid, signal.SIGCONT)
+            self._disk_is = "full"
+        elif self._disk_is == "full" and self.receipts(LATE, FULL) == 2:
             self._disk.free(member.pid)
-            self._is_full, self.refused_by_full_disk = False, True
+            self._disk_is = "good again"
 
 
 class TestHonestAndDisturbed(EveryJob):
@@ -119,5 +127,12 @@ class TestHonestAndDisturbed(EveryJob):
 
     def test_member_with_a_full_disk_gives_no_receipts_until_it_can_store(self, played, outcome):
         """It answers only when a delivery is on disk, and clients try again."""
-        assert played.meanwhile.refused_by_full_disk
+        refused = [
+            event
+            for event in played.events(LATE)
+            if event["event"] == "not delivered"
+            and event["member"] == outcome.address(BAD_DISK)
+            and "status 500" in str(event["reason"])
+        ]
+        assert refused
         assert outcome.attested(FULL) == {"member-0", "member-1", "member-2"}
