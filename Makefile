@@ -17,7 +17,7 @@ help: ## list the targets
 
 setup: .setup/python .setup/node .setup/links ## install everything into .venv and node_modules (seconds when nothing changed)
 
-demo: setup ## deposit, commit, audit and slash on a fresh Anvil
+demo: setup ## the whole protocol live: train, commit, audit inside MPC, slash who cheats
 	@$(BIN)/opfl demo
 
 test: lint test-contracts test-python test-ape ## lint and every test

@@ -12,7 +12,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from opfl_chain.demo.standing import PHASES, Mark, Phase, Standing
+from opfl_chain.demo.standing import PHASES, Mark, Standing
 from opfl_chain.localnet.plan import ETHER
 
 MARKS = {
@@ -26,7 +26,8 @@ MARKS = {
 }
 TOPICS = {"slash": "red", "veto": "green", "kill": "magenta", "restart": "magenta"}
 _LINES = 8
-_MOST_COLUMNS = 40
+_MOST_COLUMNS, _ROOMY = 40, 16
+"""Rounds that there is room for, and room for a gap between them."""
 
 
 class Screen:
@@ -75,7 +76,14 @@ class Screen:
 
 def overview(standing: Standing) -> RenderableType:
     return Group(
-        _round_line(standing), Text(), clients_table(standing), _accuracy(standing), _up(standing)
+        _round_line(standing),
+        _blocks(standing),
+        Text(),
+        clients_table(standing),
+        legend(),
+        Text(),
+        _accuracy(standing),
+        _up(standing),
     )
 
 
@@ -87,12 +95,13 @@ def clients_table(standing: Standing) -> Table:
     table.add_column("deposit", justify="right")
     table.add_column(f"rounds 0 to {standing.rounds - 1}", no_wrap=True)
     table.add_column("")
+    gap = " " if standing.rounds <= _ROOMY else ""
     for name, marks in standing.grid.items():
         slashed = name in standing.slashed
         row = Text()
         for mark in marks[-_MOST_COLUMNS:]:
             symbol, style = MARKS[mark]
-            row.append(f"{symbol} ", style=style)
+            row.append(f"{symbol}{gap}", style=style)
         table.add_row(
             name,
             standing.cheats[name] or Text("honest", style="dim"),
@@ -115,33 +124,36 @@ def legend() -> Text:
 
 def _round_line(standing: Standing) -> Text:
     phase = standing.phase
-    line = Text(f"block {standing.block}  ", style="dim")
     if phase is None:
-        return line.append("enrolling", style="bold")
-    line.append(f"round {phase.round} of {standing.rounds}  ", style="bold")
+        return Text("enrolling", style="bold")
+    line = Text(f"round {phase.round}  ", style="bold")
     for place, name in enumerate(PHASES):
         style = "bold cyan" if place == phase.place else "green" if place < phase.place else "dim"
         line.append(f"{'▸ ' if place else ''}{name} ", style=style)
-    return line.append_text(_deadline(phase, standing))
+    return line
 
 
-def _deadline(phase: Phase, standing: Standing) -> Text:
-    if phase.deadline is None:
-        return Text()
-    return Text(
-        f"  until block {phase.deadline} ({max(0, phase.deadline - standing.block)} left)", "dim"
-    )
+def _blocks(standing: Standing) -> Text:
+    line = Text(f"block {standing.block}", style="dim")
+    if standing.phase is None or standing.phase.deadline is None:
+        return line
+    left = max(0, standing.phase.deadline - standing.block)
+    return line.append(f", this phase until block {standing.phase.deadline} ({left} left)")
 
 
 def _accuracy(standing: Standing) -> Text:
-    line = Text("accuracy  ", style="dim")
+    line = Text("accuracy    ", style="dim")
     shown = [f"{value:.0%}" for _, value in sorted(standing.accuracies.items())][-12:]
     return line.append(" → ".join(shown), style="cyan")
 
 
 def _up(standing: Standing) -> Text:
-    line = Text("processes ", style="dim")
+    """A dot for every process, and the name of those that are gone."""
+    line = Text("processes", style="dim")
+    role = ""
     for name, alive in standing.up.items():
-        line.append(" ● " if alive else " ✗ ", style="green" if alive else "bold red")
-        line.append(name, style="" if alive else "red")
+        if name.partition("-")[0] != role:
+            role = name.partition("-")[0]
+            line.append(f"   {role} " if name == role else f"   {role}s ", style="dim")
+        line.append("● " if alive else f"✗ {name} ", style="green" if alive else "bold red")
     return line

@@ -36,8 +36,9 @@ def lines_of(*shown, width=120, terminal=False):
 def test_the_overview_says_where_the_job_is():
     shown = lines_of(overview(STANDING))
     text = "\n".join(shown)
-    assert "round 2 of 12" in text
-    assert "until block 1040 (90 left)" in text
+    assert "round 2  commit ▸ beacon ▸ deliver and audit ▸ aggregate" in text
+    assert "rounds 0 to 11" in text
+    assert "block 950, this phase until block 1040 (90 left)" in text
     honest, cheat = (next(line for line in shown if name in line) for name in STANDING.grid)
     assert "honest" in honest
     assert "10 ETH" in honest
@@ -46,7 +47,7 @@ def test_the_overview_says_where_the_job_is():
     assert "· ✗" in cheat
     assert "slashed for round 1" in cheat
     assert "10% → 26%" in text
-    assert "● server" in text
+    assert "server ●" in text
     assert "✗ member-0" in text
 
 
