@@ -11,7 +11,7 @@ from typing import Final
 from opfl_chain.trail.pages.markup import Html
 
 WIDTH, HEIGHT = 640, 230
-_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 150, 14, 34
+_LEFT, _RIGHT, _TOP, _BOTTOM = 56, 150, 14, 34
 _LABEL_GAP = 15
 _BAR_HEIGHT = 24
 
@@ -27,6 +27,7 @@ STYLE: Final = """\
 .chart text.good-fill { fill: var(--good); } .chart text.bad-fill { fill: var(--bad); }
 .chart text.warn-fill { fill: var(--warn); } .chart text.accent-fill { fill: var(--accent); }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(24rem, 1fr)); gap: 1rem; }
+.charts.small { grid-template-columns: repeat(auto-fit, minmax(17rem, 1fr)); }
 .panel {
   background: var(--raised); border: 1px solid var(--line); border-radius: 8px; padding: 1rem;
 }
@@ -87,30 +88,31 @@ def line_chart(lines: Sequence[Line], *, across: float, up: float, unit: str, be
             f'<text class="{line.kind}-fill" x="{placed[-1][0] + 8:.1f}" y="{end + 4:.1f}">'
             f"{escape(line.label)}</text>"
         )
-    return _svg("".join(parts), HEIGHT)
+    return _svg("".join(parts), WIDTH, HEIGHT)
 
 
 def bar_chart(values: Mapping[str, float], shown: Mapping[str, str]) -> Html:
     """One bar for each name, with what it says at its end."""
     most = max(values.values(), default=0) or 1
-    left, room = 84, WIDTH - 84 - 130
+    width = 420  # narrower than other charts: three fit beside each other
+    left, room = 84, width - 84 - 110
     parts = []
     for place, (name, value) in enumerate(values.items()):
-        y, width = place * _BAR_HEIGHT + 4, max(room * value / most, 1.5)
+        y, length = place * _BAR_HEIGHT + 4, max(room * value / most, 1.5)
         parts.append(
             f'<text x="{left - 10}" y="{y + 12}" text-anchor="end">{escape(name)}</text>'
-            f'<rect class="accent-fill" x="{left}" y="{y}" width="{width:.1f}" height="15" rx="3"/>'
-            f'<text x="{left + width + 8:.1f}" y="{y + 12}">{escape(shown[name])}</text>'
+            f'<rect class="accent-fill" x="{left}" y="{y}" width="{length:.1f}" height="15" rx="3"/>'
+            f'<text x="{left + length + 8:.1f}" y="{y + 12}">{escape(shown[name])}</text>'
         )
-    return _svg("".join(parts), _BAR_HEIGHT * len(values) + 4)
+    return _svg("".join(parts), width, _BAR_HEIGHT * len(values) + 4)
 
 
 def panel(title: str, content: Html) -> Html:
     return Html(f'<div class="panel"><h3>{escape(title)}</h3>{content}</div>')
 
 
-def _svg(inside: str, height: int) -> Html:
-    return Html(f'<svg class="chart" viewBox="0 0 {WIDTH} {height}" role="img">{inside}</svg>')
+def _svg(inside: str, width: int, height: int) -> Html:
+    return Html(f'<svg class="chart" viewBox="0 0 {width} {height}" role="img">{inside}</svg>')
 
 
 def _ticks(across: float) -> list[float]:
