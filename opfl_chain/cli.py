@@ -19,6 +19,7 @@ COMMANDS = {
     "committee": "daemons:committee",
     "server": "daemons:server",
     "deploy": "deploy:deploy",
+    "job": "job:job",
     "keys": "keys:keys",
     "certs": "certs:certs",
     "stake": "stake:stake",

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from opfl_chain.nodes.node import Node
 
 
-def _show(example: str) -> typer.models.OptionInfo:
+def example_option(example: str) -> typer.models.OptionInfo:
+    """`--example`, which prints a file and does nothing else."""
+
     def show(wanted: bool) -> None:
         if wanted:
             typer.echo(example, nl=False)
@@ -31,7 +33,7 @@ File: TypeAlias = Annotated[
 ]
 
 
-def client(file: File, example: Annotated[bool, _show(CLIENT)] = False) -> None:
+def client(file: File, example: Annotated[bool, example_option(CLIENT)] = False) -> None:
     """Take part in a job as a client, from deposit to withdrawal.
 
     Locks the deposit, commits to its data, trains on every model, commits to
@@ -49,7 +51,7 @@ def client(file: File, example: Annotated[bool, _show(CLIENT)] = False) -> None:
         serve(node)
 
 
-def committee(file: File, example: Annotated[bool, _show(COMMITTEE)] = False) -> None:
+def committee(file: File, example: Annotated[bool, example_option(COMMITTEE)] = False) -> None:
     """Take part in a job as a member of its committee.
 
     Stakes, signs the audit randomness, keeps clients' shares, replays audited
@@ -66,7 +68,7 @@ def committee(file: File, example: Annotated[bool, _show(COMMITTEE)] = False) ->
         serve(node)
 
 
-def server(file: File, example: Annotated[bool, _show(SERVER)] = False) -> None:
+def server(file: File, example: Annotated[bool, example_option(SERVER)] = False) -> None:
     """Move a job on, serve its models, and relay commitments in batches.
 
     The server is trusted with nothing: models are checked by their hashes, and
