@@ -41,6 +41,7 @@ from opfl_chain.nodes.traffic import Traffic
 from opfl_chain.protocol.identifiers import JobId
 from opfl_chain.protocol.statements import Statement
 from opfl_chain.transport.errors import TransportError
+from opfl_chain.transport.limits import Limits
 from opfl_chain.transport.messages import Response
 from opfl_chain.transport.routes import Route
 from opfl_chain.transport.server import HttpServer
@@ -137,6 +138,7 @@ class Node(ABC):
                         *map(self._answered.counted, self.routes()),
                     ],
                     tls=self.peers.own_tls,
+                    limits=Limits(**self.settings.limits.model_dump()),
                     name=self.ROLE,
                 )
             )

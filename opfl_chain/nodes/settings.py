@@ -13,7 +13,7 @@ from opfl_chain.chain.errors import ChainError
 from opfl_chain.nodes.errors import SettingsInvalid
 
 PASSWORD_VARIABLE = "OPFL_PASSWORD"
-S = TypeVar("S", bound="NodeSettings")
+S = TypeVar("S", bound="Section")
 
 
 def _beside_file(path: Path, info: ValidationInfo) -> Path:
@@ -28,6 +28,23 @@ class Section(BaseModel):
     @classmethod
     def _resolved(cls, value: Any, info: ValidationInfo) -> Any:
         return _beside_file(value, info) if isinstance(value, Path) else value
+
+    @classmethod
+    def read(cls: type[S], path: Path) -> S:
+        try:
+            content = tomllib.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise SettingsInvalid(path, "does not exist") from None
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise SettingsInvalid(path, f"cannot be read: {error}") from error
+        try:
+            return cls.model_validate(content, context={"folder": path.resolve().parent})
+        except ValidationError as error:
+            reasons = [
+                f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}"
+                for detail in error.errors(include_url=False)
+            ]
+            raise SettingsInvalid(path, "; ".join(reasons)) from None
 
 
 class ChainSettings(Section):
@@ -64,6 +81,16 @@ class TlsSettings(Section):
     """Both are needed by whoever others connect to."""
 
 
+class LimitSettings(Section):
+    """What this daemon puts up with. Behind a proxy or a NAT all clients have one address."""
+
+    connections: Annotated[int, Field(ge=1)] = 256
+    connections_per_address: Annotated[int, Field(ge=1)] = 128
+    requests_per_second: Annotated[float, Field(gt=0)] = 50.0
+    """From one address, in the long run."""
+    burst: Annotated[int, Field(ge=1)] = 200
+
+
 class NodeSettings(Section):
     """What all roles have."""
 
@@ -76,23 +103,7 @@ class NodeSettings(Section):
     """Needed by all who are not on one machine."""
     server: str | None = None
     """Where the server is reached."""
-
-    @classmethod
-    def read(cls: type[S], path: Path) -> S:
-        try:
-            content = tomllib.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise SettingsInvalid(path, "does not exist") from None
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise SettingsInvalid(path, f"cannot be read: {error}") from error
-        try:
-            return cls.model_validate(content, context={"folder": path.resolve().parent})
-        except ValidationError as error:
-            reasons = [
-                f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}"
-                for detail in error.errors(include_url=False)
-            ]
-            raise SettingsInvalid(path, "; ".join(reasons)) from None
+    limits: LimitSettings = LimitSettings()
 
 
 class DataSettings(Section):
