@@ -1,0 +1,123 @@
+"""A client with made-up gradients: all that others see of it is real."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+from eth_account.signers.local import LocalAccount
+
+from opfl_chain.chain.rpc import tohex, unhex
+from opfl_chain.chain.statement_signatures import sign_statement, signer_of
+from opfl_chain.mpc.tls import certificate_name
+from opfl_chain.nodes.chain_view import RoundView
+from opfl_chain.nodes.job import Job
+from opfl_chain.nodes.peers import SERVER_NAME
+from opfl_chain.protocol.committed import Committed, commit
+from opfl_chain.protocol.dataset import dataset_tree
+from opfl_chain.protocol.delivery import Delivery
+from opfl_chain.protocol.delivery_message import encode_delivery
+from opfl_chain.protocol.gradient import Subject
+from opfl_chain.protocol.hashing import keccak256
+from opfl_chain.protocol.statements import (
+    DeliveryEnvelope,
+    DeliveryReceipt,
+    GradientCommitment,
+)
+from opfl_chain.transport.client import HttpClient
+from opfl_chain.transport.errors import TransportError
+
+_LARGEST_WORD: Final = 1 << 30
+_ANSWER_BYTES: Final = 1 << 16
+
+
+class ReceiptWrong(TransportError):
+    """A member signed something else than that a delivery is there."""
+
+
+@dataclass(frozen=True)
+class LoadClient:
+    """Its own key, secret, data set root, commitments, shares and signatures."""
+
+    job: Job
+    account: LocalAccount
+
+    @cached_property
+    def _secret(self) -> bytes:
+        return secrets.token_bytes(32)
+
+    @cached_property
+    def dataset_root(self) -> bytes:
+        """Of inputs that nobody will ask for, because nobody is audited."""
+        scheme, words = self.job.policy.commitment_scheme, self.job.policy.input_format.words
+        inputs = (
+            commit(scheme, Subject.INPUT, self._words("input", t, words), self._derived("i", t))
+            for t in range(self.job.terms.rounds)
+        )
+        return dataset_tree(each.commitment for each in inputs).root
+
+    def contribution(self, t: int) -> Committed:
+        words = self._words("gradient", t, self.job.boundary.coordinates)
+        entropy = self._derived("gradient entropy", t)
+        return commit(self.job.policy.commitment_scheme, Subject.GRADIENT, words, entropy)
+
+    def relay(self, http: HttpClient, server: str, round_: RoundView, commitment: bytes) -> None:
+        """Have the server put our commitment into the round's batch."""
+        address = self.account.address
+        statement = GradientCommitment(self.job.id, round_.number, address, commitment)
+        signature = sign_statement(self.account, statement, self.job.domain)
+        http.post(
+            server,
+            SERVER_NAME,
+            f"/rounds/{round_.id}/commitments/{address}",
+            commitment,
+            _ANSWER_BYTES,
+            headers={"Opfl-Signature": tohex(signature)},
+            idempotent=True,
+        )
+
+    def deliver(
+        self, http: HttpClient, urls: Sequence[str], round_: RoundView, made: Committed
+    ) -> list[int]:
+        """Deliver to all members, check their receipts, and return how many bytes each got."""
+        sizes = []
+        for rank, package in enumerate(made.packages):
+            body = encode_delivery(Delivery(package))
+            self._deliver_to(http, rank, urls[rank], round_, body)
+            sizes.append(len(body))
+        return sizes
+
+    def _deliver_to(
+        self, http: HttpClient, rank: int, url: str, round_: RoundView, body: bytes
+    ) -> None:
+        address, member = self.account.address, self.job.members[rank]
+        envelope = DeliveryEnvelope(self.job.id, round_.number, address, member, keccak256(body))
+        signature = sign_statement(self.account, envelope, self.job.domain)
+        answer = http.post(
+            url,
+            certificate_name(rank),
+            f"/rounds/{round_.id}/deliveries/{address}",
+            body,
+            _ANSWER_BYTES,
+            headers={"Opfl-Signature": tohex(signature)},
+            idempotent=True,
+        )
+        receipt = DeliveryReceipt(self.job.id, round_.number, address, audited=False)
+        signed = unhex(json.loads(answer)["signature"])
+        if signer_of(receipt, self.job.domain, signed) != member:
+            raise ReceiptWrong(f"member {rank} signed no receipt for {address}")
+
+    def _words(
+        self, purpose: str, t: int, count: int
+    ) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        seed = int.from_bytes(self._derived(purpose, t), "big")
+        generator = np.random.default_rng(seed)
+        return generator.integers(-_LARGEST_WORD, _LARGEST_WORD, count, dtype=np.int64)
+
+    def _derived(self, purpose: str, t: int) -> bytes:
+        return keccak256(self._secret, purpose.encode(), t.to_bytes(8, "big"))
