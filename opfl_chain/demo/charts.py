@@ -14,6 +14,8 @@ WIDTH, HEIGHT = 640, 230
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 150, 14, 34
 _LABEL_GAP = 15
 _BAR_HEIGHT = 24
+_BARS_WIDTH = 420
+"""Narrower than other charts: three fit beside each other."""
 
 STYLE: Final = """\
 .chart { width: 100%; height: auto; max-width: 52rem; display: block; }
@@ -94,17 +96,16 @@ def line_chart(lines: Sequence[Line], *, across: float, up: float, unit: str, be
 def bar_chart(values: Mapping[str, float], shown: Mapping[str, str]) -> Html:
     """One bar for each name, with what it says at its end."""
     most = max(values.values(), default=0) or 1
-    width = 420  # narrower than other charts: three fit beside each other
-    left, room = 84, width - 84 - 110
+    left, room = 84, _BARS_WIDTH - 84 - 110
     parts = []
     for place, (name, value) in enumerate(values.items()):
         y, length = place * _BAR_HEIGHT + 4, max(room * value / most, 1.5)
         parts.append(
             f'<text x="{left - 10}" y="{y + 12}" text-anchor="end">{escape(name)}</text>'
-            f'<rect class="accent-fill" x="{left}" y="{y}" width="{length:.1f}" height="15" rx="3"/>'
+            f'<rect class="accent-fill" x="{left}" y="{y}" width="{length:.1f}" height="15"/>'
             f'<text x="{left + length + 8:.1f}" y="{y + 12}">{escape(shown[name])}</text>'
         )
-    return _svg("".join(parts), width, _BAR_HEIGHT * len(values) + 4)
+    return _svg("".join(parts), _BARS_WIDTH, _BAR_HEIGHT * len(values) + 4)
 
 
 def panel(title: str, content: Html) -> Html:
