@@ -123,7 +123,7 @@ def demo(
       opfl demo --cheat none --scheme mpc
     """
     started = time.monotonic()
-    from opfl_chain.demo.demo import Demo
+    from opfl_chain.demo.demo import run_demo
     from opfl_chain.demo.folder import fresh_folder
     from opfl_chain.demo.kills import Kill
     from opfl_chain.demo.page import write_page
@@ -139,16 +139,15 @@ def demo(
         raise typer.BadParameter(str(error), param_hint="--kill") from None
     _require_dataset(dataset)
     folder = fresh_folder(out)
-    show = Demo(plan, kills, folder, console, started)
-    result = show.run()
+    result = run_demo(plan, kills, folder, console, started)
     print_result(console, result)
     text = json.dumps(result.report, indent=2) + "\n"
     write_atomically(folder / "result.json", text)
     if json_file is not None:
         write_atomically(json_file, text)
     write_page(folder / "report.html", result)
-    if record is not None and show.last is not None:
-        save_picture(record, show.last, result)
+    if record is not None:
+        save_picture(record, result)
     console.print(
         f"{folder / 'report.html'} shows it all, {folder / 'trail' / 'index.html'} the audit trail",
         soft_wrap=True,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -73,13 +73,10 @@ def last_words(folder: Path, name: str) -> dict[str, Any] | None:
     return found
 
 
-def accuracies(said: Iterable[Mapping[str, Any] | None]) -> dict[int, float]:
+def accuracies(said: Mapping[str, Any] | None) -> dict[int, float]:
     """By how many updates the model had, from what the server said."""
-    return {
-        int(updates): float(accuracy)
-        for words in said
-        for updates, accuracy in (words or {}).get("accuracies", {}).items()
-    }
+    found = (said or {}).get("accuracies", {})
+    return {int(updates): float(accuracy) for updates, accuracy in found.items()}
 
 
 def _cost(said: Mapping[str, Any]) -> Cost:

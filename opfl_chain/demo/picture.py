@@ -12,7 +12,6 @@ from rich.text import Text
 
 from opfl_chain.demo.result import DemoResult
 from opfl_chain.demo.screen import clients_table, legend
-from opfl_chain.demo.standing import Standing
 from opfl_chain.demo.tables import balances, cost_table, summary
 
 # Without the fonts that rich would load from the network.
@@ -20,12 +19,13 @@ _FORMAT = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOT
 _WIDTH = 112
 
 
-def save_picture(path: Path, standing: Standing, result: DemoResult) -> None:
+def save_picture(path: Path, result: DemoResult) -> None:
     """Drawn anew, so that the width of somebody's terminal makes no difference."""
     console = Console(record=True, width=_WIDTH, file=io.StringIO(), force_terminal=True)
-    console.print(clients_table(standing))
-    console.print(legend())
-    console.print(Text())
+    if result.standing is not None:
+        console.print(clients_table(result.standing))
+        console.print(legend())
+        console.print(Text())
     console.print(balances(result))
     console.print(cost_table(result))
     console.print(summary(result))

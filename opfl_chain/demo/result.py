@@ -11,6 +11,7 @@ from opfl_chain.chain.bindings.events import Credited
 from opfl_chain.chain.bindings.types import Role
 from opfl_chain.demo.cheating import cheats_in
 from opfl_chain.demo.costs import Cost, by_role
+from opfl_chain.demo.standing import Standing
 from opfl_chain.localnet.outcome import LEFT_OUT, OPERATOR, PASSED, Outcome
 from opfl_chain.localnet.plan import Plan
 from opfl_chain.trail import Report
@@ -51,6 +52,8 @@ class DemoResult:
     trail: Report
     """What was recomputed, and what does not hold."""
     treasury: str
+    standing: Standing | None
+    """How things stood before everybody left, for the picture."""
     accuracies: Mapping[int, float]
     costs: Mapping[str, Cost]
     """By the name of the daemon."""

@@ -29,4 +29,5 @@ def test_costs_are_added_by_role():
 
 
 def test_accuracies_are_by_number():
-    assert accuracies([None, {"accuracies": {"0": 0.1, "10": 0.5}}]) == {0: 0.1, 10: 0.5}
+    assert accuracies({"accuracies": {"0": 0.1, "10": 0.5}}) == {0: 0.1, 10: 0.5}
+    assert accuracies(None) == accuracies({}) == {}
