@@ -8,26 +8,18 @@ from pathlib import Path
 
 from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
-from rich.text import Text
 
 from opfl_chain.demo.result import DemoResult
-from opfl_chain.demo.screen import clients_table, legend
-from opfl_chain.demo.tables import balances, cost_table, summary
+from opfl_chain.demo.tables import print_result
 
 # Without the fonts that rich would load from the network.
 _FORMAT = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
-_WIDTH = 112
+_WIDTH = 96
 
 
 def save_picture(path: Path, result: DemoResult) -> None:
     """Drawn anew, so that the width of somebody's terminal makes no difference."""
     console = Console(record=True, width=_WIDTH, file=io.StringIO(), force_terminal=True)
-    if result.standing is not None:
-        console.print(clients_table(result.standing))
-        console.print(legend())
-        console.print(Text())
-    console.print(balances(result))
-    console.print(cost_table(result))
-    console.print(summary(result))
+    print_result(console, result)
     path.parent.mkdir(parents=True, exist_ok=True)
     console.save_svg(str(path), title="opfl demo", code_format=_FORMAT)

@@ -9,10 +9,13 @@ from rich.text import Text
 
 from opfl_chain.demo.costs import Cost
 from opfl_chain.demo.result import DemoResult
+from opfl_chain.demo.screen import clients_table, legend
 from opfl_chain.localnet.plan import ETHER
 
 
 def print_result(console: Console, result: DemoResult) -> None:
+    if result.standing is not None:
+        console.print(clients_table(result.standing), legend(), Text(), sep="\n")
     console.print(balances(result))
     console.print(cost_table(result))
     console.print(summary(result), soft_wrap=True)
