@@ -132,9 +132,10 @@ class Outcome:
 def _receipts(rpc: Rpc, head: int) -> list[dict[str, Any]]:
     """Of every transaction up to a block."""
     blocks = rpc.batch_or_raise(
-        [("eth_getBlockReceipts", (hex(number),)) for number in range(head + 1)]
+        [("eth_getBlockByNumber", (hex(number), False)) for number in range(head + 1)]
     )
-    return [receipt for block in blocks for receipt in block]
+    sent = [transaction for block in blocks for transaction in block["transactions"]]
+    return rpc.batch_or_raise([("eth_getTransactionReceipt", (each,)) for each in sent])
 
 
 def _gas(names: dict[str, str], receipts: Sequence[dict[str, Any]]) -> dict[str, int]:

@@ -16,6 +16,7 @@ export default {
         accountsBalance: OPFL_BALANCE_WEI,
       },
       mining: { auto: true, interval: Number(OPFL_BLOCK_TIME_MS) },
+      allowBlocksWithSameTimestamp: true, // there may be several blocks in a second
     },
   },
   paths: {
