@@ -132,7 +132,7 @@ class TestHonestAndDisturbed(EveryJob):
             for event in played.events(LATE)
             if event["event"] == "not delivered"
             and event["member"] == outcome.address(BAD_DISK)
-            and "status 500" in str(event["reason"])
+            and "refused with status" in str(event["reason"])
         ]
         assert refused
         assert outcome.attested(FULL) == {"member-0", "member-1", "member-2"}
