@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import secrets
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from http import HTTPStatus
 from typing import Final
 
 import numpy as np
@@ -30,10 +32,12 @@ from opfl_chain.protocol.statements import (
     GradientCommitment,
 )
 from opfl_chain.transport.client import HttpClient
-from opfl_chain.transport.errors import TransportError
+from opfl_chain.transport.errors import PeerRefused, TransportError
 
 _LARGEST_WORD: Final = 1 << 30
 _ANSWER_BYTES: Final = 1 << 16
+_PATIENCE_SECONDS: Final = 120.0
+_PAUSE_SECONDS: Final = 0.2
 
 
 class ReceiptWrong(TransportError):
@@ -98,15 +102,26 @@ class LoadClient:
         address, member = self.account.address, self.job.members[rank]
         envelope = DeliveryEnvelope(self.job.id, round_.number, address, member, keccak256(body))
         signature = sign_statement(self.account, envelope, self.job.domain)
-        answer = http.post(
-            url,
-            certificate_name(rank),
-            f"/rounds/{round_.id}/deliveries/{address}",
-            body,
-            _ANSWER_BYTES,
-            headers={"Opfl-Signature": tohex(signature)},
-            idempotent=True,
-        )
+        path = f"/rounds/{round_.id}/deliveries/{address}"
+        headers = {"Opfl-Signature": tohex(signature)}
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while True:
+            try:
+                answer = http.post(
+                    url,
+                    certificate_name(rank),
+                    path,
+                    body,
+                    _ANSWER_BYTES,
+                    headers=headers,
+                    idempotent=True,
+                )
+                break
+            except PeerRefused as error:
+                # A member that is behind the chain says so, and is asked again as by any client.
+                if error.status != HTTPStatus.TOO_EARLY or time.monotonic() > deadline:
+                    raise
+                time.sleep(_PAUSE_SECONDS)
         receipt = DeliveryReceipt(self.job.id, round_.number, address, audited=False)
         signed = unhex(json.loads(answer)["signature"])
         if signer_of(receipt, self.job.domain, signed) != member:

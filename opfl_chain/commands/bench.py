@@ -212,6 +212,36 @@ def faults(
 
 
 @bench.command()
+def load(
+    clients: Annotated[int, typer.Option(min=2, help="Clients in every round.")] = 200,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds to play.")] = 2,
+    page: Page = None,
+    json_file: JsonFile = None,
+) -> None:
+    """Play rounds with many clients, and see how long each phase takes.
+
+    Anvil, a server and three members in processes of their own; all clients in
+    this one, with made-up gradients of LeNet's 61,706 coordinates. Their keys,
+    signatures, shares, deliveries over HTTPS and the batch are real. Nobody is
+    audited: that takes as long for many clients as for few.
+    """
+    from opfl_chain.benchmarks.load import bench_load
+    from opfl_chain.benchmarks.load_page import load_markdown, load_table
+    from opfl_chain.benchmarks.page import replace_section
+
+    with (
+        tempfile.TemporaryDirectory(prefix="opfl-load-") as folder,
+        Console(stderr=True).status("starting") as status,
+    ):
+        report = bench_load(clients, rounds, Path(folder), status.update).report
+    Console().print(load_table(report))
+    if page is not None:
+        replace_section(page, "load", load_markdown(report))
+    if json_file is not None:
+        write_atomically(json_file, json.dumps(report, indent=2) + "\n")
+
+
+@bench.command()
 def operations(
     repeats: Annotated[int, typer.Option(min=1, help="Runs of each operation.")] = 5,
     page: Page = None,
