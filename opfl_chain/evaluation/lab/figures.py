@@ -149,9 +149,14 @@ def _figure(panels: int) -> tuple[Figure, list[Axes]]:
 def _legend(figure: Figure, axes: Sequence[Axes]) -> None:
     """Of all panels, below them."""
     handles, labels = axes[0].get_legend_handles_labels()
-    columns = 4 if len(axes) == 1 else 7
-    place = "outside lower center"
-    figure.legend(handles, labels, loc=place, ncols=columns, frameon=False, fontsize=8)
+    figure.legend(
+        handles,
+        labels,
+        loc="outside lower center",
+        ncols=4 if len(axes) == 1 else 7,
+        frameon=False,
+        fontsize=8,
+    )
 
 
 def _finish(figure: Figure, axes: Sequence[Axes], path: Path) -> None:
