@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from Crypto.Cipher import AES
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
 Words = NDArray[np.uint64]
@@ -147,5 +147,5 @@ class BooleanCircuit:
 
 
 def _stream(seed: bytes) -> Callable[[int], bytes]:
-    cipher = AES.new(seed, AES.MODE_CTR, nonce=b"", initial_value=0)
-    return lambda count: cipher.encrypt(bytes(count))
+    cipher = Cipher(algorithms.AES(seed), modes.CTR(bytes(16))).encryptor()
+    return lambda count: cipher.update(bytes(count))

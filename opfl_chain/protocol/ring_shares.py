@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-from Crypto.Cipher import AES
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from opfl_chain.protocol.errors import CommitmentMismatch, ComponentMismatch, ShareError
 from opfl_chain.protocol.gradient import (
@@ -32,14 +32,15 @@ PACKAGE_MAGIC: Final = b"OPFS"
 PACKAGE_VERSION: Final = 1
 SCHEME_CODES: Final = {Scheme.SHARES: 1, Scheme.MPC: 2}
 
+_BLOCK_BYTES: Final = 16
 _HEADER: Final = struct.Struct(">4sBBBQ")
 """Magic, version, scheme, rank, count."""
 
 
 def key_stream(key: bytes, size: int, first_block: int = 0) -> bytes:
     """Return ``size`` bytes of AES-256 in counter mode, from counter block ``first_block``."""
-    cipher = AES.new(bytes32("key", key), AES.MODE_CTR, nonce=b"", initial_value=first_block)
-    return cipher.encrypt(bytes(size))
+    counter = modes.CTR(first_block.to_bytes(_BLOCK_BYTES, "big"))
+    return Cipher(algorithms.AES(bytes32("key", key)), counter).encryptor().update(bytes(size))
 
 
 def expand(seed: bytes, count: int) -> UnsignedWords:
