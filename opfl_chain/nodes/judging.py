@@ -15,6 +15,7 @@ from opfl_chain.nodes.claims import Claims
 from opfl_chain.nodes.job import Job
 from opfl_chain.nodes.member_store import MemberStore
 from opfl_chain.nodes.models import Models
+from opfl_chain.protocol.aggregate import FEWEST_CONTRIBUTIONS, sum_components
 from opfl_chain.protocol.delivery import Claim, Delivery, Held, check_delivery, fault_of
 from opfl_chain.protocol.delivery_message import decode_delivery
 from opfl_chain.protocol.errors import ProtocolError
@@ -38,6 +39,7 @@ class Judging:
         self._store = store
         self._claims = claims
         self._models = models
+        self._summed: tuple[int, bytes, Held] | None = None
 
     def warm(self) -> None:
         """Have the replays compiled that most rounds need."""
@@ -52,9 +54,13 @@ class Judging:
         """Judge a whole round with the peers."""
         claims = self._claims.of(round_)
         deliveries = self._deliveries(round_, claims)
-        verdict = judge(
+        judgement = judge(
             session, self.rules, self._weights(round_), list(claims.values()), deliveries
-        ).verdict
+        )
+        verdict = judgement.verdict
+        if len(judgement.accepted) >= FEWEST_CONTRIBUTIONS:
+            total = sum_components(list(judgement.accepted.values()))
+            self._summed = round_.number, verdict.hash, total
         self._store.keep_judgement(round_.number, verdict)
         return verdict
 
@@ -91,21 +97,35 @@ class Judging:
                 passed.add(claim.client)
         return Verdict.of(passed, faults)
 
-    def accepted(self, round_: RoundView, verdict: Verdict) -> list[Held] | None:
-        """Our components of all that passed, or None if some of it is not here."""
-        claims = self._claims.of(round_)
-        deliveries = self._deliveries(round_, claims)
-        words, held = self.rules.boundary.coordinates, []
-        for claim in claims.values():
-            if claim.client not in verdict.passed:
-                continue
+    def summed(self, round_: RoundView, verdict: Verdict) -> Held | None:
+        """Our components of the sum of all that passed, or None if some of it is not here.
+
+        Those of our own verdict were checked and added up when it was found.
+        """
+        if self._summed is not None and self._summed[:2] == (round_.number, verdict.hash):
+            return self._summed[2]
+        claims = [
+            (client, claim)
+            for client, claim in self._claims.of(round_).items()
+            if claim.client in verdict.passed
+        ]
+        if len(claims) != len(verdict.passed) or len(claims) < FEWEST_CONTRIBUTIONS:
+            return None
+        total: Held | None = None
+        for client, claim in claims:  # one after the other: together they may not fit into memory
             try:
-                found = check_delivery(self.expected, claim, deliveries.get(claim.client))
+                found = self._components(round_, client, claim)
             except ProtocolError:
                 return None
-            own, following = found.gradient
-            held.append((own[:words], following[:words]))
-        return held if len(held) == len(verdict.passed) else None
+            total = found if total is None else sum_components([total, found])
+        return total
+
+    def _components(self, round_: RoundView, client: Address, claim: Claim) -> Held:
+        """What we hold of one gradient, checked, and without a salt."""
+        words = self.rules.boundary.coordinates
+        delivery = self._deliveries(round_, {client: claim}).get(claim.client)
+        own, following = check_delivery(self.expected, claim, delivery).gradient
+        return own[:words], following[:words]
 
     def _deliveries(
         self, round_: RoundView, claims: Mapping[Address, Claim]

@@ -16,7 +16,6 @@ from opfl_chain.protocol.aggregate import (
     FEWEST_CONTRIBUTIONS,
     NOTHING,
     open_sum,
-    sum_components,
 )
 from opfl_chain.protocol.delivery import Held
 from opfl_chain.protocol.identifiers import RoundId
@@ -110,10 +109,10 @@ class MemberSums(Sums):
         verdict = self._view.decided_verdict(round_)
         if verdict is None or len(verdict.passed) < FEWEST_CONTRIBUTIONS:
             return None
-        accepted = self._judging.accepted(round_, verdict)
-        if accepted is None or not self._store.may_sum(round_.number, verdict.hash):
+        held = self._judging.summed(round_, verdict)
+        if held is None or not self._store.may_sum(round_.number, verdict.hash):
             return None
-        return sum_components(accepted)
+        return held
 
     def aggregate(self, round_: RoundView) -> Words | None:
         own: dict[int, UnsignedWords] = {}
