@@ -45,19 +45,19 @@ def deterministic(threads: int = 1) -> Iterator[None]:
 
     The settings are those of the process, and are put back at the end.
     """
-    algorithms = torch.are_deterministic_algorithms_enabled()
-    warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
+    # `use_deterministic_algorithms` sets the same, and loads torch's compiler: two seconds.
+    algorithms = torch.get_deterministic_debug_mode()
     cudnn, products = torch.backends.cudnn, torch.backends.cuda.matmul
     threads_before = torch.get_num_threads()
     before = (cudnn.deterministic, cudnn.benchmark, cudnn.allow_tf32, products.allow_tf32)
     os.environ.setdefault(_CUBLAS, ":4096:8")
     try:
         torch.set_num_threads(threads)
-        torch.use_deterministic_algorithms(True)
+        torch.set_deterministic_debug_mode("error")
         cudnn.deterministic, cudnn.benchmark = True, False
         cudnn.allow_tf32 = products.allow_tf32 = False
         yield
     finally:
         torch.set_num_threads(threads_before)
-        torch.use_deterministic_algorithms(algorithms, warn_only=warn_only)
+        torch.set_deterministic_debug_mode(algorithms)
         cudnn.deterministic, cudnn.benchmark, cudnn.allow_tf32, products.allow_tf32 = before
