@@ -13,6 +13,7 @@ from opfl_chain.chain.rpc import checksum, tohex, unhex
 from opfl_chain.chain.statement_signatures import signer_of
 from opfl_chain.nodes.job import Job
 from opfl_chain.protocol.batch import batch_tree
+from opfl_chain.protocol.errors import ProtocolError
 from opfl_chain.protocol.identifiers import Address, RoundNumber
 from opfl_chain.protocol.merkle import MerkleTree
 from opfl_chain.protocol.statements import GradientCommitment
@@ -56,16 +57,26 @@ class Batch:
     @classmethod
     def decode(cls, job: Job, number: RoundNumber, root: bytes, data: bytes) -> Batch | None:
         """The batch with this root, or None if the data are anything else."""
+        batch = cls.parse(job, number, data)
+        return batch if batch is not None and batch.tree.root == root else None
+
+    @classmethod
+    def parse(cls, job: Job, number: RoundNumber, data: bytes) -> Batch | None:
+        """A list with a tree over it, of whatever root."""
         try:
             rows: Any = json.loads(data)
-            entries = [
-                Entry(checksum(client), unhex(commitment), unhex(signature))
-                for client, commitment, signature in rows
-            ]
-            batch = cls(job, number, entries)
-            return batch if entries and batch.tree.root == root else None
-        except (ValueError, TypeError, RecursionError, AttributeError):
+            batch = cls(
+                job,
+                number,
+                [
+                    Entry(checksum(client), unhex(commitment), unhex(signature))
+                    for client, commitment, signature in rows
+                ],
+            )
+            batch.tree  # noqa: B018 refuses what is no commitment
+        except (ValueError, TypeError, RecursionError, AttributeError, ProtocolError):
             return None
+        return batch
 
     @cached_property
     def valid(self) -> list[Entry]:

@@ -74,7 +74,7 @@ class Peers:
         return self._get(self._url(member), self._name(member), path, most_bytes)
 
     def ask_member_json(self, member: Address, path: str) -> dict[str, Any]:
-        return _object(self.ask_member(member, path))
+        return object_in(self.ask_member(member, path))
 
     def deliver(
         self, member: Address, round_id: RoundId, client: Address, body: bytes, signature: bytes
@@ -89,7 +89,7 @@ class Peers:
             max_bytes=_SMALL,
         )
         self._count(len(body), len(answer))
-        return _object(answer)
+        return object_in(answer)
 
     def others(self, own: Address) -> Iterator[tuple[int, Address]]:
         """All members but one, with their ranks."""
@@ -107,7 +107,7 @@ class Peers:
             self._server, SERVER_NAME, path, body, headers=headers, max_bytes=_SMALL
         )
         self._count(len(body), len(answer))
-        return _object(answer)
+        return object_in(answer)
 
     def fetch_aggregate(self, wanted: bytes) -> Words:
         words = self._anywhere(
@@ -172,7 +172,8 @@ class Peers:
             self._received += received
 
 
-def _object(body: bytes) -> dict[str, Any]:
+def object_in(body: bytes) -> dict[str, Any]:
+    """What a peer answered in JSON."""
     try:
         answer = json.loads(body)
     except (ValueError, RecursionError) as error:
