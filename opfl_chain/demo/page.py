@@ -110,7 +110,7 @@ def _figures(result: DemoResult) -> Html:
     cheats = sum(client.cheat is not None for client in result.clients)
     scored = [accuracy for _, accuracy in sorted(result.accuracies.items())]
     figures = [
-        (f"{result.cheats_slashed} of {cheats}", "cheats slashed"),
+        (f"{result.caught} of {cheats}", "cheats slashed"),
         (str(result.honest_slashed), "honest clients lost anything"),
         (f"{scored[0]:.0%} → {scored[-1]:.0%}" if scored else "", "accuracy"),
         (f"{result.seconds:.0f} s", "from start to end"),

@@ -76,11 +76,16 @@ class DemoResult:
 
     @property
     def cheats_audited(self) -> int:
-        return len(self._caught)
+        return len(self._audited_cheating)
 
     @property
     def cheats_slashed(self) -> int:
-        return sum(client.slashed > 0 for client in self._caught)
+        return sum(client.slashed > 0 for client in self._audited_cheating)
+
+    @property
+    def caught(self) -> int:
+        """Cheats that were slashed; some faults show without an audit."""
+        return sum(client.slashed > 0 for client in self.clients if client.cheat is not None)
 
     @cached_property
     def roles(self) -> dict[str, Cost]:
@@ -120,7 +125,7 @@ class DemoResult:
         }
 
     @cached_property
-    def _caught(self) -> Sequence[ClientResult]:
+    def _audited_cheating(self) -> Sequence[ClientResult]:
         """Those who were audited while they cheated."""
         return [client for client in self.clients if client.audited_cheating]
 

@@ -73,7 +73,7 @@ def summary(result: DemoResult) -> Text:
     """Whether it went as it should, in three lines."""
     cheats = sum(client.cheat is not None for client in result.clients)
     line = Text()
-    line.append(f"{result.cheats_slashed} of {cheats} cheats slashed", style="bold")
+    line.append(f"{result.caught} of {cheats} cheats slashed", style="bold")
     line.append(f" ({result.cheats_audited} audited while they cheated), ")
     style = "bold red" if result.honest_slashed else "bold green"
     line.append(f"{result.honest_slashed} honest clients lost anything", style=style)
