@@ -11,7 +11,7 @@ from opfl_chain.demo.costs import Costs, accuracies, last_words
 from opfl_chain.demo.kills import Kill, Kills
 from opfl_chain.demo.result import DemoResult
 from opfl_chain.demo.screen import Screen
-from opfl_chain.demo.watching import Clock, Watching
+from opfl_chain.demo.watching import Narrator, Watching
 from opfl_chain.localnet.localnet import Localnet
 from opfl_chain.localnet.outcome import Outcome
 from opfl_chain.localnet.pace import Pace
@@ -26,13 +26,12 @@ def run_demo(
     plan: Plan, kills: Sequence[Kill], folder: Path, console: Console, started: float
 ) -> DemoResult:
     """`folder` gets settings, logs and state of every daemon in `net`, and the trail in `trail`."""
-    clock = Clock(started)
     with (
         Screen(console) as screen,
-        Localnet(plan, folder / "net", lambda text: screen.starting(clock.seconds, text)) as net,
+        Localnet(plan, folder / "net", narrator := Narrator(screen, started)) as net,
     ):
-        watching, costs = Watching(net, screen, clock), Costs(net)
-        striking = Kills(net, kills, costs.note, watching.tell)
+        watching, costs = Watching(net, narrator), Costs(net)
+        striking = Kills(net, kills, costs.note, narrator.tell)
         steps: list[Callable[[], None]] = [Pace(net), striking, watching]
 
         def each() -> None:
@@ -40,8 +39,9 @@ def run_demo(
                 step()
 
         net.start(each)
+        narrator.topic = "end"
         net.run(_ROUND_SECONDS * (1 + plan.rounds), each)
-        screen.starting(clock.seconds, "recomputing the audit trail from the chain")
+        narrator("recomputing the audit trail from the chain")
         outcome = Outcome.of(net)
         write_export(outcome.trail, folder / "trail")
         report = outcome.report.with_report(check_export(outcome.trail, folder / "trail"))
@@ -55,5 +55,5 @@ def run_demo(
             watching.last,
             watching.accuracies,
             costs.by_daemon(outcome.gas),
-            clock.seconds,
+            narrator.seconds,
         )

@@ -62,9 +62,9 @@ class Screen:
         if self._live is None:
             self._console.print(line, soft_wrap=True)
 
-    def starting(self, seconds: float, what: str) -> None:
-        """Before there is a job to look at."""
-        self.tell(seconds, "set-up", what)
+    def starting(self, seconds: float, topic: str, what: str) -> None:
+        """Before there is a job to look at, or when it is over."""
+        self.tell(seconds, topic, what)
         if self._live:
             self._live.update(Panel(Group(*self._recent), title="opfl demo", border_style="dim"))
 

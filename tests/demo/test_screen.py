@@ -54,7 +54,7 @@ def test_the_overview_says_where_the_job_is():
 def test_without_a_terminal_every_event_is_a_line():
     stream = io.StringIO()
     with Screen(Console(file=stream, width=40)) as screen:
-        screen.starting(0.5, "starting the chain")
+        screen.starting(0.5, "set-up", "starting the chain")
         screen.tell(61.25, "slash", "client-4 has lost 10 ETH, which is longer than the terminal")
         screen.show(STANDING)
     lines = stream.getvalue().splitlines()
