@@ -22,8 +22,10 @@ DIFFERENCES = {
         " instances were attacked, to see it fail."
     ),
     "tail-pgd": (
-        "As above, one step at our learning rate flips fewer predictions. OPFL accepts none, by"
-        " either rule, on the grids that the paper chose for each support."
+        "Without a verifier the curve is flatter than the paper's: some of our instances are close"
+        " to the decision and flip at once, and one step at our learning rate does not reach the"
+        " others. OPFL accepts none, by either rule, on the grids that the paper chose for each"
+        " support."
     ),
     "drift": (
         "The paper has no such experiment: it is the limit of any rule with a tolerance. A drift"

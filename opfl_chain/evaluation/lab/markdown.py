@@ -78,8 +78,9 @@ def adaptive_pgd(report: Report) -> str:
 
 def tail_pgd(report: Report) -> str:
     parts = [
-        f"{len(report['instances'])} instances of {report['run']}, {report['stage']}. Success in"
-        " per cent, the paper's in brackets."
+        f"{len(report['instances'])} instances of {report['run']}, {report['stage']}, of which the"
+        f" paper's rule judged the {min(row['instances'] for row in report['rows'])} that were"
+        " replayed by it. Success in per cent, the paper's in brackets."
     ]
     for support in unique(row["support"] for row in report["rows"]):
         rows = [row for row in report["rows"] if row["support"] == support]
@@ -190,7 +191,7 @@ def deterrence(report: Report) -> str:
     columns = [">audit rate", ">detected, %", ">formula, %", "within 95 %", ">deposit that deters"]
     detection = markdown_table(columns, rows)
     profits = report["profits"]
-    deposits = unique(row["deposit"] for row in profits if row["audit_rate"] == 0.01)
+    deposits = sorted({row["deposit"] for row in profits if row["audit_rate"] == 0.01})
     cells = {(row["attack"], row["deposit"]): row for row in profits if row["audit_rate"] == 0.01}
     attacks = unique(row["attack"] for row in profits)
     table = markdown_table(
@@ -211,8 +212,8 @@ def deterrence(report: Report) -> str:
     return (
         f"{report['jobs']:,} simulated jobs a rate, in which a client cheats in"
         f" {report['cheating_rounds']} of {report['rounds']:,} rounds; audits are drawn as the"
-        f" protocol draws them.\n\n{detection}\n\nWhat cheating earns at p = 0.01, in units of the"
-        " computation saved, by deposit. Rejections when audited are those of"
+        f" protocol draws them.\n\n{detection}\n\nWhat cheating earns at p = 0.01, by deposit; the unit"
+        " is what the cheat is worth to the client. Rejections when audited are those of"
         f" {report['chances_from']}.\n\n{table}"
     )
 
