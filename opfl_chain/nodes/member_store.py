@@ -34,8 +34,9 @@ class MemberStore:
 
     def keep_delivery(self, number: int, client: Address, body: bytes) -> bool:
         """On disk when this returns. False if another one of the client is there already."""
-        self._state.write("INSERT OR IGNORE INTO deliveries VALUES (?, ?, ?)", number, client, body)
-        return self.delivery(number, client) == body
+        statement = "INSERT OR IGNORE INTO deliveries VALUES (?, ?, ?)"
+        new = self._state.write(statement, number, client, body) == 1
+        return new or self.delivery(number, client) == body
 
     def replace_delivery(self, number: int, client: Address, old: bytes, new: bytes) -> bool:
         """On disk when this returns. False if the old one is not there any more."""
