@@ -212,8 +212,8 @@ def deterrence(report: Report) -> str:
     return (
         f"{report['jobs']:,} simulated jobs a rate, in which a client cheats in"
         f" {report['cheating_rounds']} of {report['rounds']:,} rounds; audits are drawn as the"
-        f" protocol draws them.\n\n{detection}\n\nWhat cheating earns at p = 0.01, by deposit; the unit"
-        " is what the cheat is worth to the client. Rejections when audited are those of"
+        f" protocol draws them.\n\n{detection}\n\nWhat cheating earns at p = 0.01, by deposit; the"
+        " unit is what the cheat is worth to the client. Rejections when audited are those of"
         f" {report['chances_from']}.\n\n{table}"
     )
 
