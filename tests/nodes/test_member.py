@@ -13,6 +13,11 @@ from opfl_chain.nodes.judging import Judging
 from opfl_chain.nodes.member import Member
 from opfl_chain.nodes.node import Moment
 from opfl_chain.nodes.settings import MemberSettings
+from opfl_chain.protocol.identifiers import ClientIndex
+from opfl_chain.protocol.verdict import FaultReason, Verdict
+from opfl_chain.transport.messages import Response
+from opfl_chain.transport.routes import Route
+from opfl_chain.transport.server import HttpServer
 
 
 @pytest.fixture
@@ -105,3 +110,46 @@ def test_a_member_of_a_job_that_cannot_start_gets_its_stake_back(stage, chain, m
     member.tick()
     assert member.done
     assert before - stage.balance(member.address) < 10**16
+
+
+def test_a_member_judges_again_with_a_peer_that_lost_what_was_found_and_asks(stage, make):
+    """The peer was killed before it wrote the verdict down, and would pay for its silence."""
+    job = stage.create_real_job()
+    stage.join(job)
+    stage.send(stage.clients[0], stage.contracts.jobs.enrol(job, b"\1" * 32, value=10**19))
+    asked = {"audit": None}
+    health = Route("GET", "/health", lambda _: Response.json(asked))
+    with HttpServer("127.0.0.1:0", [health]) as peer:
+        call = stage.contracts.jobs.announce_endpoint(job, peer.url)
+        stage.send(stage.members[1], call)
+        member = make(stage.members[0], job, stage.keys[0], "https://a.example")
+        round_id, _ = stage.open_round(job)
+        stage.commit(round_id, stage.clients[:1])
+        stage.publish_beacon(round_id)
+        verdict = Verdict.of(set(), {ClientIndex(0): FaultReason.COMMITMENT_MISMATCH})
+        member.store.keep_judgement(0, verdict)
+        member.tick()
+        assert member.address in member.view.attestations(round_id)
+        member.tick()
+        assert member._desk.busy_with is None, "nobody asks"
+        asked["audit"] = f"judge {round_id}"
+        member._helping.succeeded(asked["audit"])
+        member.tick()
+        assert member._desk.busy_with == asked["audit"]
+        assert member.store.judgement(0).hash == verdict.hash
+
+
+def test_a_member_alone_does_not_contradict_what_others_have_decided(stage, chain, make):
+    """It knows less than they: the client was audited."""
+    job = stage.create_real_job(audit_rate=1 << 64)
+    stage.join(job)
+    stage.send(stage.clients[0], stage.contracts.jobs.enrol(job, b"\1" * 32, value=10**19))
+    member = make(stage.members[0], job, stage.keys[0], "https://a.example")
+    round_id, _ = stage.open_round(job)
+    stage.commit(round_id, stage.clients[:1])
+    stage.publish_beacon(round_id)
+    stage.attest(round_id, Verdict.of({ClientIndex(0)}, {}), (1, 2))
+    stage.mine_past(stage.contracts.jobs.schedule(round_id).attest - 2)
+    member.tick()
+    assert member.store.judgement(0) is None
+    assert member.address not in member.view.attestations(round_id)
