@@ -45,7 +45,8 @@ class Hardhat(StartedDevnet):
         self._connect(child, url, fresh=True)
 
     def mine(self, blocks: int = 1) -> None:
-        self.rpc.request("hardhat_mine", hex(blocks))
+        # `hardhat_mine` makes blocks that do not name the hash of the one before as their parent.
+        self.rpc.batch_or_raise([("evm_mine", ())] * blocks)
 
 
 def installed() -> tuple[Path, Path]:

@@ -198,7 +198,6 @@ def _plan(
             rounds=rounds,
             audit_rate=audit_rate,
             chain=chain,
-            block_seconds=0.25 if chain == "anvil" else 1.0,  # Hardhat answers more slowly
             model=model,
             scheme=Scheme(scheme),
             dataset=dataset,

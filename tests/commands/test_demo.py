@@ -1,8 +1,12 @@
 """The demo as a user runs it: every party a process, on a real Anvil."""
 
+import contextlib
 import json
+import signal
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -111,6 +115,41 @@ def test_the_killed_client_goes_on(run):
     folder, report, _ = run
     assert (folder / "out" / "net" / "client-0-2.log").is_file()
     assert report["clients"][0]["deposit_after"] == DEPOSIT
+
+
+def test_an_interrupt_leaves_no_process_behind(tmp_path):
+    command = [sys.executable, "-m", "opfl_chain.cli", "demo", "--dataset", "synthetic"]
+    demo = subprocess.Popen(
+        [*command, "--out", str(tmp_path / "out")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    with demo:
+        next(line for line in demo.stdout if "starting 9 processes" in line)
+        _await(lambda: len(processes_of(tmp_path)) >= 9)
+        demo.send_signal(signal.SIGINT)
+        assert "interrupted" in demo.stdout.read()
+        assert demo.wait(60) == 130
+    _await(lambda: not processes_of(tmp_path))
+
+
+def processes_of(folder):
+    """Those that were started with a file in this folder."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if str(folder / "out" / "net").encode() in path.read_bytes():
+                found.append(path.parent.name)
+    return found
+
+
+def _await(condition):
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
 
 
 @pytest.mark.parametrize(
