@@ -12,7 +12,6 @@ from opfl_chain.calibration.steps import HonestStep
 from opfl_chain.models.model import Model
 from opfl_chain.protocol.policy import Policy
 from opfl_chain.training.client_data import ClientData
-from opfl_chain.training.errors import GradientNotFinite, UpdateInvalid
 from opfl_chain.training.evaluate import Evaluation, evaluate
 from opfl_chain.training.examples import Dataset
 from opfl_chain.training.local_step import LocalStep
@@ -21,6 +20,8 @@ from opfl_chain.training.optimizers import optimizer_of
 
 Array = NDArray[np.float32]
 CLIENTS = 5
+LOST = 1e3
+"""Weights beyond it belong to no model any more, and soon leave the range of numbers."""
 Submission = Callable[[HonestStep], Array]
 """What the cheat, who is client 0, submits instead of its honest gradient."""
 
@@ -37,7 +38,7 @@ class Start:
 class Outcome:
     weights: Array
     rounds: int
-    """Until the end, or until the weights left the range of numbers."""
+    """Until the end, or until nothing was left of the model."""
     evaluation: Evaluation
     cheats: Sequence[HonestStep]
     """The cheat's steps, with their honest gradients."""
@@ -67,13 +68,11 @@ class Federation:
         cheats, submitted = [], []
         rounds = 0
         for t in range(self.rounds):
-            try:
-                steps = [
-                    self._step(t, weights, client, keep and client == 0)
-                    for client in range(CLIENTS)
-                ]
-            except GradientNotFinite:  # nothing is left of the model
+            if np.abs(weights).max() > LOST:
                 break
+            steps = [
+                self._step(t, weights, client, keep and client == 0) for client in range(CLIENTS)
+            ]
             gradients = [step.gradient for step in steps]
             if submission is not None:
                 with np.errstate(over="ignore"):
@@ -82,10 +81,7 @@ class Federation:
                 cheats.append(steps[0])
                 submitted.append(gradients[0])
             mean = np.mean(gradients, axis=0, dtype=np.float64).astype(np.float32)
-            try:
-                state, weights = optimizer.update(state, weights, mean)
-            except UpdateInvalid:  # nothing is left of the model
-                break
+            state, weights = optimizer.update(state, weights, mean)
             rounds += 1
         return Outcome(weights, rounds, self.evaluated(weights), cheats, submitted)
 

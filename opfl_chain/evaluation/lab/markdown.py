@@ -127,7 +127,7 @@ def drift(report: Report) -> str:
 
 def _distance(row: Report) -> str:
     if lost := row["rounds_until_the_model_is_lost"]:
-        return f"out of range after {lost} rounds"
+        return f"model lost after {lost} rounds"
     return f"{row['distance_from_honest_model']:.2g}"
 
 
