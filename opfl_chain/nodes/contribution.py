@@ -127,13 +127,13 @@ class Contributor:
             return [Delivery(package) for package in gradients]
         given = self.committed_input(t)
         proof = tuple(self.dataset.proof(t))
-        advices: Sequence[SharePackage | None] = (None, None, None)
+        advised: Sequence[SharePackage | None] = (None, None, None)
         if made.advice is not None:
             entropy = self._entropy("input", t)
-            advices = share_advice(self._policy.commitment_scheme, made.advice, entropy)
+            advised = share_advice(self._policy.commitment_scheme, made.advice, entropy)
         return [
             Delivery(gradient, InputDelivery(package, given.commitment, proof), advice)
-            for gradient, package, advice in zip(gradients, given.packages, advices, strict=True)
+            for gradient, package, advice in zip(gradients, given.packages, advised, strict=True)
         ]
 
     def _entropy(self, purpose: str, t: int) -> bytes:
