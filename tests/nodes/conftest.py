@@ -1,5 +1,7 @@
 """One chain for all tests of a module, and the same accounts in every run."""
 
+from pathlib import Path
+
 import pytest
 from node_stage import NodeStage
 
@@ -9,8 +11,17 @@ from opfl_chain.chain.devnet import derive_accounts
 from opfl_chain.rehearsal.stage import ACCOUNTS_BESIDE_CLIENTS
 from opfl_chain.rehearsal.terms import ETHER
 
+HERE = Path(__file__).parent
 MNEMONIC = "test test test test test test test test test test test junk"
 CLIENTS = 8
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """A module's tests share its chain, so they run in one worker."""
+    for item in items:
+        if item.path.parent == HERE:
+            item.add_marker(pytest.mark.xdist_group(f"nodes {item.path.stem}"))
 
 
 @pytest.fixture(scope="module")

@@ -27,6 +27,20 @@ def world(stage, tmp_path_factory):
         yield world
 
 
+@pytest.fixture(scope="module")
+def delivered(world):
+    """To members 0 and 2: nothing from client 0, another opening from client 1, and all others."""
+    for rank in (0, 2):
+        member, wrong = world.members[rank], world.makers[1]
+        for maker in world.makers[2:]:
+            world.deliver(maker, member=member)
+        parts = wrong.deliveries(world.round.number, audited=world.audited(wrong))
+        shares = wrong.committed(NUMBER).packages[rank]
+        body = encode_delivery(replace(parts[rank], gradient=shares))
+        world.deliver(wrong, body, member=member)
+    return world
+
+
 def test_who_has_delivered_nothing_is_known(world):
     member = world.members[1]
     everybody = {maker.actor.address for maker in world.makers}
@@ -35,37 +49,21 @@ def test_who_has_delivered_nothing_is_known(world):
     assert member.judging.missing(world.round) == everybody - {world.makers[0].actor.address}
 
 
-def test_alone_a_member_passes_who_is_not_audited_and_charges_nobody_who_would_be_replayed(world):
-    member = world.member
-    silent, wrong, *others = world.makers
-    for maker in others:
-        world.deliver(maker)
-    shares = wrong.committed(NUMBER).packages[member.rank]
-    parts = wrong.deliveries(world.round.number, audited=world.audited(wrong))
-    world.deliver(wrong, encode_delivery(replace(parts[member.rank], gradient=shares)))
-    verdict = member.judging.alone(world.round)
-    passed = {ClientIndex(i) for i, m in enumerate(others, start=2) if not world.audited(m)}
+def test_alone_a_member_charges_nobody_who_would_have_to_be_replayed(delivered):
+    verdict = delivered.member.judging.alone(delivered.round)
+    others = list(enumerate(delivered.makers))[2:]
+    passed = {ClientIndex(i) for i, maker in others if not delivered.audited(maker)}
+    assert 0 < len(passed) < len(others), "some are audited, and some are not"
     assert set(verdict.passed) == passed
     assert {fault.client: fault.reason for fault in verdict.faults} == {
         ClientIndex(0): FaultReason.NOT_DELIVERED,
         ClientIndex(1): FaultReason.COMMITMENT_MISMATCH,
     }
-    assert silent.actor.address in member.judging.missing(world.round)
-    assert 0 < len(passed) < len(others), "some are audited, and some are not"
 
 
-def test_members_with_the_same_deliveries_find_the_same_alone(world):
-    first, second = world.member, world.members[2]
-    for number, maker in enumerate(world.makers):
-        if number > 1:
-            world.deliver(maker, member=second)
-    wrong = world.makers[1]
-    shares = wrong.committed(NUMBER).packages[second.rank]
-    parts = wrong.deliveries(world.round.number, audited=world.audited(wrong))
-    body = encode_delivery(replace(parts[second.rank], gradient=shares))
-    world.deliver(wrong, body, member=second)
-    alone = first.judging.alone(world.round), second.judging.alone(world.round)
-    assert alone[0].hash == alone[1].hash
+def test_members_with_the_same_deliveries_find_the_same_alone(delivered):
+    first, third = (delivered.members[rank].judging.alone(delivered.round) for rank in (0, 2))
+    assert first.hash == third.hash
 
 
 class Contributed:

@@ -104,6 +104,7 @@ def test_a_job_that_is_not_there_is_said_to_be_none(world, stage, tmp_path):
 
 
 def test_health_says_where_a_daemon_is_and_nothing_secret(world):
+    world.member.catch_up()
     health = world.member._health()
     assert health["role"] == "committee" and health["address"] == world.member.address
     assert health["block"] == world.member.moment.seen

@@ -168,67 +168,81 @@ def test_the_server_relays_no_more_when_the_time_is_over(world, server):
     server._moment = moment
 
 
-def test_a_batch_goes_on_chain_once_and_members_get_its_list(world, server, stage):
-    """And from each other, when the server gives one of them a spoiled list."""
+@pytest.fixture(scope="module")
+def batched(world, server):
+    """Clients 1 to 4 are in the batch, client 1 also directly; and the round is settled."""
+    catch_up(server)
     for maker in world.makers[1:5]:
         relay(world, server, maker)
-    moment = catch_up(server)
-    round_ = server.view.latest_round()
+    moment, round_ = catch_up(server), server.view.latest_round()
     server._relay(round_, moment)
-    assert server.view.batch(round_.id) is None, "there is time for others"
-    server._relay(round_, replace(moment, head=round_.schedule.commit - 5))
+    assert catch_up(server) and server.view.batch(round_.id) is None, "there is time for others"
+    for _ in range(2):
+        server._relay(round_, replace(moment, head=round_.schedule.commit - 5))
     catch_up(server)
-    root, count = server.view.batch(round_.id)
-    assert count == 4
-    server._relay(round_, replace(moment, head=round_.schedule.commit - 5))
-
-    first, second = world.members.values()
+    assert server.view.batch(round_.id)[1] == 4
     world.settle()
+    return world
+
+
+def fetch(world, member):
+    """At once, however often it was tried."""
+    root, _ = member.view.batch(world.round_id)
+    member.claims._asking.succeeded(f"/batches/{tohex(root)}")
+    member.claims.fetch(member.view.latest_round())
+
+
+def test_members_get_the_same_list_though_the_server_gives_some_of_them_a_spoiled_one(
+    batched, server
+):
+    world, relayed = batched, batched.makers[4]
+    first, second = world.members.values()
+    root, _ = server.view.batch(world.round_id)
     assert first.claims.lacks_batch(world.round)
-    relayed = world.makers[4]
     with pytest.raises(PeerRefused, match="batch is not here yet"):
         world.deliver(relayed)
-    assert len(first.claims.of(world.round)) == 2
+    assert len(first.claims.of(world.round)) == 2, "as if it were empty"
 
     whole = json.loads(server.claims.stored(root))
     spoiled = [[client, commitment, "0x" + "00" * 65] for client, commitment, _ in whole]
-    answers = {"garbage": b"{}", "spoiled": json.dumps(spoiled).encode()}
-    said = ["garbage"]
-    route = Route("GET", "/batches/{hash}", lambda _: Response.binary(answers[said[0]]))
+    said = [b"{}"]
+    route = Route("GET", "/batches/{hash}", lambda _: Response.binary(said[0]))
     with HttpServer("127.0.0.1:0", [route]) as liar:
+        first.peers._server = second.peers._server = liar.url
         for member in (first, second):
-            member.peers._server = liar.url
-            member.claims.fetch(member.view.latest_round())
+            fetch(world, member)
             assert member.claims.lacks_batch(world.round), "nobody has it"
-        said[0] = "spoiled"
-        second.claims._asking.succeeded(f"/batches/{tohex(root)}")
-        second.claims.fetch(world.round)
+        said[0] = json.dumps(spoiled).encode()
+        fetch(world, second)
         assert len(second.claims.of(world.round)) == 2, "nobody in it signed"
         first.peers._server = server.http.url
-        first.claims._asking.succeeded(f"/batches/{tohex(root)}")
-        first.claims.fetch(world.round)
-        second.claims._asking.succeeded(f"/batches/{tohex(root)}")
-        second.claims.fetch(world.round)
-    assert first.claims.of(world.round) == second.claims.of(world.round)
+        fetch(world, first)
+        fetch(world, second)  # which gets the signatures from the first
     claims = first.claims.of(world.round)
+    assert claims == second.claims.of(world.round)
     assert [claim.client for claim in claims.values()] == [0, 1, 2, 3, 4]
     assert second.claims.has_committed(world.round, relayed.actor.address)
     assert not second.claims.has_committed(world.round, world.makers[5].actor.address)
     assert world.deliver(relayed)["audited"] == world.audited(relayed)
 
 
-def test_what_was_fetched_is_there_after_a_restart(world, stage, server):
-    claims = world.member.claims
-    claims._read = {}
-    assert len(claims.of(world.round)) == 5 and not claims.lacks_batch(world.round)
+def test_what_was_fetched_is_there_after_a_restart(batched, server):
+    member = batched.members[1]
+    member.peers._server = server.http.url
+    fetch(batched, member)
+    member.claims._read = {}
+    assert len(member.claims.of(batched.round)) == 5 and not member.claims.lacks_batch(
+        batched.round
+    )
 
 
-def test_a_direct_commitment_counts_before_that_in_a_batch(world):
-    twice = world.makers[1].actor.address
-    assert twice in world.member.claims.batch(world.round).signed
-    assert world.member.claims.of(world.round)[twice].client == 1
-    found = world.member.claims.commitments(world.round)[twice]
-    assert found == world.member.view.direct_commitment(world.round_id, twice)
+def test_a_direct_commitment_counts_before_that_in_a_batch(batched, server):
+    member, twice = batched.members[1], batched.makers[1].actor.address
+    member.peers._server = server.http.url
+    fetch(batched, member)
+    assert twice in member.claims.batch(batched.round).signed
+    found = member.claims.commitments(batched.round)[twice]
+    assert found == member.view.direct_commitment(batched.round_id, twice)
 
 
 # --- the client
@@ -245,7 +259,8 @@ def client(world, stage, server, tmp_path):
         yield client
 
 
-def test_a_client_commits_itself_if_the_batch_is_late_or_without_it(world, client):
+def test_a_client_commits_itself_if_the_batch_is_late_or_without_it(batched, client):
+    world = batched
     round_, late = world.round, world.round.schedule.commit - 3
     own = entry(world, world.makers[4])
     assert not client._must_commit_itself(round_, own, Moment(1, late - 1))
@@ -255,6 +270,7 @@ def test_a_client_commits_itself_if_the_batch_is_late_or_without_it(world, clien
     other = entry(world, world.makers[5])
     assert client._must_commit_itself(round_, other, moment)
     assert not client._must_commit_itself(round_, own, moment)
+    fetch(world, world.member)
     client.peers._server = None
     assert not client._must_commit_itself(round_, own, moment), "members have the list too"
 
