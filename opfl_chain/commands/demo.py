@@ -139,7 +139,11 @@ def demo(
         raise typer.BadParameter(str(error), param_hint="--kill") from None
     _require_dataset(dataset)
     folder = fresh_folder(out)
-    result = run_demo(plan, kills, folder, console, started)
+    try:
+        result = run_demo(plan, kills, folder, console, started)
+    except KeyboardInterrupt:
+        console.print(f"interrupted: all processes have ended, their logs are in {folder / 'net'}")
+        raise
     print_result(console, result)
     text = json.dumps(result.report, indent=2) + "\n"
     write_atomically(folder / "result.json", text)
