@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -9,6 +10,7 @@ from rich.table import Table
 
 from opfl_chain.benchmarks.page import markdown_table
 
+_WIDTH: Final = 118
 _MEANING: Final = {
     "commit": "from the first commitment that a client sends to the batch on chain",
     "beacon": "from the end of the commit phase to the seed on chain",
@@ -36,17 +38,13 @@ def load_markdown(report: Mapping[str, Any]) -> str:
     columns = ["phase", ">seconds", ">ms per client", "measured"]
     sizes = report["bytes_per_member_and_round"]
     received = ", ".join(f"{size / 1e6:.1f} MB" for size in sizes)
-    return "\n".join(
-        [
-            f"{report['clients_held_per_round']} of {report['clients']} clients were in every round"
-            f" of {report['rounds']}. {_gas(report)} In a round the members received {received};"
-            " they used "
-            + ", ".join(f"{seconds:.0f} s" for seconds in report["cpu_seconds_per_member"])
-            + " of CPU time in all, most of it to load their replays when they start.",
-            "",
-            markdown_table(columns, _rows(report)),
-        ]
+    cpu = ", ".join(f"{seconds:.0f} s" for seconds in report["cpu_seconds_per_member"])
+    text = (
+        f"{report['clients_held_per_round']} of {report['clients']} clients were in each of"
+        f" {report['rounds']} rounds. {_gas(report)} In a round the members received {received};"
+        f" they used {cpu} of CPU time in all, most of it to load their replays when they start."
     )
+    return f"{textwrap.fill(text, _WIDTH)}\n\n{markdown_table(columns, _rows(report))}"
 
 
 def _rows(report: Mapping[str, Any]) -> list[list[str]]:
