@@ -91,8 +91,10 @@ def show(
         found = Job.find(rpc, Deployment.read(deployment), JobId(number))
         facts = _facts(found) | {"progress": _progress(found, rpc.block_number())}
     console = Console(highlight=False, soft_wrap=True)
-    for name, value in _lines(facts):
-        console.print(f"{name:<34}{value}")
+    lines = _lines(facts)
+    width = 2 + max(len(name) for name, _ in lines)
+    for name, value in lines:
+        console.print(f"{name:<{width}}{value}")
     if json_file is not None:
         write_atomically(json_file, json.dumps(facts, indent=2) + "\n")
 
@@ -158,7 +160,7 @@ def _facts(found: Job) -> dict[str, Any]:
 
 
 def _progress(found: Job, head: int) -> dict[str, Any]:
-    jobs, state = found.contracts.jobs, found.contracts.jobs.progress(found.id)
+    state = found.contracts.jobs.progress(found.id)
     joined = [m for i, m in enumerate(found.members) if state.joined >> i & 1]
     stage = "closed" if state.closed else "running" if state.next_round else "enrolling"
     if stage == "enrolling" and head >= found.enrolment_end:
@@ -171,7 +173,7 @@ def _progress(found: Job, head: int) -> dict[str, Any]:
         "clients": state.client_count,
         "rounds_opened": state.next_round,
         "void_rounds_in_a_row": state.void_streak,
-        "model_hash": tohex(jobs.progress(found.id).model_hash),
+        "model_hash": tohex(state.model_hash),
     }
 
 

@@ -20,6 +20,8 @@ from opfl_chain.training.aggregate import weights_hash
 
 WEI: Final = 10**18
 NOBODY: Final = "0x" + "00" * 20
+_SMALLEST_ADDRESS: Final = 1 << 64
+"""No key has such an address; precompiles do, and examples."""
 
 
 def _decimal(value: Any) -> Decimal:
@@ -49,9 +51,12 @@ def _part(value: Any) -> Decimal:
 
 def _address(value: Any) -> str:
     try:
-        return checksum(value)
+        address = checksum(value)
     except (ValueError, TypeError):
         raise ValueError(f"{value!r} is no address") from None
+    if 0 < int(address, 16) < _SMALLEST_ADDRESS:
+        raise ValueError(f"{value!r} is that of the example: nobody has its key")
+    return address
 
 
 Ether = Annotated[int, BeforeValidator(_wei)]

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -101,7 +102,7 @@ def test_it_is_shown_from_the_chain_alone(chain, create, example, tmp_path):
     options = ["--rpc-url", chain.rpc_url, "--deployment", chain.folder / "deployment.json"]
     found = opfl("job", "show", 1, *options, "--json", tmp_path / "shown.json")
     assert found.returncode == 0, found.stderr
-    assert "progress.stage                    enrolling" in found.stdout
+    assert re.search("^progress.stage +enrolling$", found.stdout, re.MULTILINE)
     facts = json.loads((tmp_path / "shown.json").read_text())
     assert facts["members"] == [account.address for account in chain.accounts[2:5]]
     assert facts["progress"]["clients"] == 0
@@ -134,6 +135,11 @@ def test_what_is_wrong_is_said_in_a_line_and_nothing_is_created(
     assert found.returncode == 1 and said in found.stderr
     assert len(found.stderr.strip().splitlines()) == 1
     assert job_count(chain) == before
+
+
+def test_addresses_of_the_example_are_refused(chain, create):
+    found = create(JOB.replace("https://rpc.example", chain.rpc_url), name="example.toml")
+    assert found.returncode == 1 and "is that of the example" in found.stderr
 
 
 def test_the_example_is_printed_without_a_file():
