@@ -17,6 +17,7 @@ from opfl_chain.protocol.errors import ProtocolError
 from opfl_chain.protocol.identifiers import Address, RoundNumber
 from opfl_chain.protocol.merkle import MerkleTree
 from opfl_chain.protocol.statements import GradientCommitment
+from opfl_chain.transport.messages import parse_json
 
 _MOST_ENTRY_BYTES = 300
 """Of an address, a commitment and a signature in JSON."""
@@ -64,7 +65,7 @@ class Batch:
     def parse(cls, job: Job, number: RoundNumber, data: bytes) -> Batch | None:
         """A list with a tree over it, of whatever root."""
         try:
-            rows: Any = json.loads(data)
+            rows: Any = parse_json(data)
             batch = cls(
                 job,
                 number,
@@ -74,7 +75,7 @@ class Batch:
                 ],
             )
             batch.tree  # noqa: B018 refuses what is no commitment
-        except (ValueError, TypeError, RecursionError, AttributeError, ProtocolError):
+        except (ValueError, TypeError, AttributeError, ProtocolError):
             return None
         return batch
 

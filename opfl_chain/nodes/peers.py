@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import threading
 from collections.abc import Iterator
 from types import TracebackType
@@ -21,6 +20,7 @@ from opfl_chain.protocol.identifiers import Address, RoundId
 from opfl_chain.protocol.ring import Words
 from opfl_chain.transport.client import HttpClient
 from opfl_chain.transport.errors import TransportError
+from opfl_chain.transport.messages import parse_json
 from opfl_chain.transport.tls import TlsFiles
 
 SERVER_NAME = "server"
@@ -175,8 +175,8 @@ class Peers:
 def object_in(body: bytes) -> dict[str, Any]:
     """What a peer answered in JSON."""
     try:
-        answer = json.loads(body)
-    except (ValueError, RecursionError) as error:
+        answer = parse_json(body)
+    except ValueError as error:
         raise TransportError(f"an answer is no JSON: {body[:80]!r}") from error
     if not isinstance(answer, dict):
         raise TransportError(f"an answer is no JSON object: {body[:80]!r}")

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Any, Final
 
+from pydantic_core import from_json
+
 from opfl_chain.transport.errors import TransportError
 
 JSON_TYPE: Final = "application/json"
@@ -69,12 +71,9 @@ class Response:
 
 
 def parse_json(body: bytes) -> Any:
-    """Raises ValueError for all that is not JSON, however deeply it is nested."""
-    try:
-        return json.loads(body, parse_constant=_refuse_constant)
-    except RecursionError as error:
-        raise ValueError("it is nested too deep") from error
+    """Raises ValueError for all that is not JSON, or is nested too deep.
 
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a value of JSON")
+    The standard library's parser goes as deep as Python's recursion limit, which any package may
+    raise above what the stack holds.
+    """
+    return from_json(body, allow_inf_nan=False)
