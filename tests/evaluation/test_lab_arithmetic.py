@@ -104,11 +104,13 @@ def test_what_audits_do_not_see_always_pays() -> None:
             {"attacks": [{"attack": "reverse:1", "asr": {"opfl-guided": 0.25}}]},
         ]
     }
-    chances, _ = rejection_chances(general)
-    assert chances == {"reverse:1": 0.75, "poison": 0.0, "drift": 0.0}
+    drift = {"rows": [{"verifier": "opfl-guided", "accepted": 998.0, "rounds": 1000}]}
+    chances, source = rejection_chances(general, drift)
+    assert chances == {"reverse:1": 0.75, "poison": 0.0, "drift": pytest.approx(0.002)}
+    assert source == "general-attacks and drift"
     report = deterrence(replace(LabSettings.quickly(), simulated_jobs=30), general)
     for row in report["profits"]:
-        if row["attack"] in ("poison", "drift"):
+        if row["attack"] == "poison":
             assert row["profit"] == 1
         elif row["audit_rate"] == 0.10:
             assert row["profit"] == pytest.approx(1 - row["deposit"], abs=0.3)

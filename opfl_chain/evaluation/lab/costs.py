@@ -7,6 +7,7 @@ for blocks does not count, the node's own work on the transactions does.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +24,7 @@ MODEL = LENET_61706
 
 
 def cost(settings: LabSettings, progress: Callable[[str], None]) -> dict[str, Any]:
+    load_before = os.getloadavg()[0]
     audit = bench_audit(MODEL, settings.audit_repeats, [1], True, 0.0, progress)
     form = default_policy(MODEL).input_format
     beside = round_costs(
@@ -34,6 +36,9 @@ def cost(settings: LabSettings, progress: Callable[[str], None]) -> dict[str, An
         "clients": CLIENTS,
         "rounds": ROUNDS,
         "repeats": settings.audit_repeats,
+        "cores": os.cpu_count(),
+        "load_before": load_before,
+        "load_after": os.getloadavg()[0],
         "audit_stages_seconds": stages,
         "round": beside.report,
         **cost_rows(stages, beside),

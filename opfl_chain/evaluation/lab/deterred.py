@@ -27,10 +27,14 @@ CONFIDENCE = 1.96
 GUIDED = "opfl-guided"
 
 
-def deterrence(settings: LabSettings, general: Mapping[str, Any] | None) -> dict[str, Any]:
+def deterrence(
+    settings: LabSettings,
+    general: Mapping[str, Any] | None,
+    drift: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
     """Detection by audit rate, and the profit of each cheat by deposit at the paper's rates."""
     random = np.random.default_rng(settings.seed)
-    chances, sources = rejection_chances(general)
+    chances, sources = rejection_chances(general, drift)
     jobs = settings.simulated_jobs
     tickets = tickets_of(jobs, settings.seed)
     drawn = {rate: audited_cheats(tickets, rate) for rate in RATES}
@@ -58,7 +62,9 @@ def deterrence(settings: LabSettings, general: Mapping[str, Any] | None) -> dict
     }
 
 
-def rejection_chances(general: Mapping[str, Any] | None) -> tuple[dict[str, float], str]:
+def rejection_chances(
+    general: Mapping[str, Any] | None, drift: Mapping[str, Any] | None = None
+) -> tuple[dict[str, float], str]:
     """How likely an audit rejects each cheat: 1 - ASR, the lowest of all runs."""
     if general is None:
         return {"any cheat that audits reject": 1.0}, "assumed"
@@ -67,8 +73,12 @@ def rejection_chances(general: Mapping[str, Any] | None) -> tuple[dict[str, floa
         for each in run["attacks"]:
             chance = 1.0 - (each["asr"][GUIDED] or 0.0)
             found[each["attack"]] = min(found.get(each["attack"], 1.0), chance)
-    # Replays agree with these, whatever is audited.
-    return {**found, "poison": 0.0, "drift": 0.0}, "general-attacks and drift"
+    found["poison"] = 0.0  # replays agree with it
+    if drift is None:
+        return found, "general-attacks"
+    (row,) = (row for row in drift["rows"] if row["verifier"] == GUIDED)
+    found["drift"] = 1.0 - row["accepted"] / row["rounds"]
+    return found, "general-attacks and drift"
 
 
 def tickets_of(jobs: int, seed: int) -> Counts:

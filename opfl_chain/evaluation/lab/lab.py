@@ -79,7 +79,7 @@ class Lab:
             TAIL: lambda: tail_pgd(self._first, settings, cells(TAIL)),
             DRIFT: lambda: drift(self._first, settings, replayed_by(self.committees), cells(DRIFT)),
             COST: lambda: cost(settings, lambda what: self.progress(what, 0, 1)),
-            DETERRENCE: lambda: deterrence(settings, self._kept(GENERAL)),
+            DETERRENCE: lambda: deterrence(settings, self._kept(GENERAL), self._kept(DRIFT)),
         }
 
     def _general(self) -> dict[str, Any]:

@@ -64,6 +64,7 @@ def adaptive_pgd(report: Report) -> str:
             "How far a gradient can be moved at all, relative to its norm, if every coordinate"
             f" takes all that the boundary leaves it: {told}."
         )
+        parts.append(_run_or_proved(rows))
         judged = min(row["instances"] for row in rows)
         if judged < len(steps):
             parts.append(f"The paper's rule judged the {judged} that were replayed by it.")
@@ -74,6 +75,16 @@ def adaptive_pgd(report: Report) -> str:
             f" was the same within {100 * apart:.1f} points."
         )
     return "\n\n".join(parts)
+
+
+def _run_or_proved(rows: Sequence[Report]) -> str:
+    """How many instances were really attacked where arithmetic already rules success out."""
+    told = []
+    for name in unique(row["verifier"] for row in rows if row["nothing_so_far_is_accepted"]):
+        each = [row for row in rows if row["verifier"] == name]
+        attacked = f"{min(row['attacked'] for row in each)} to {max(r['attacked'] for r in each)}"
+        told.append(f"{TITLES[name]}: {attacked} of {each[0]['instances']}")
+    return f"Instances attacked at each strength, against {'; '.join(told)}; the others all."
 
 
 def tail_pgd(report: Report) -> str:
@@ -117,11 +128,12 @@ def drift(report: Report) -> str:
     return (
         f"{report['clients']} clients, of which one drifts, for {report['rounds']:,} rounds from a"
         f" model with accuracy {report['at_the_start']['accuracy']:.2%}. With honest clients alone"
-        f" it ends at {honest['accuracy']:.2%} and loss {honest['loss']:.4f}, and moves by"
-        f" {honest['distance_moved']:.2g}. Every submission is verified.\n\n"
+        f" it ends at {honest['accuracy']:.2%} and loss {honest['loss']:.4f}, at a distance"
+        f" of {honest['distance_moved']:.2f} from the start. Every submission is verified.\n\n"
         f"{markdown_table(columns, rows)}\n\n"
-        "Data poisoning cannot be seen at all: of steps on labels that were wrong before they were"
-        f" committed to, replays in MPC accepted {poisoned}."
+        "Data poisoning is not seen either: of steps on labels that were wrong before they were"
+        f" committed to, replays in MPC accepted {poisoned}. The paper's rule rejects them, where"
+        " it does, as it rejects honest steps of this stage."
     )
 
 
@@ -145,7 +157,10 @@ def cost(report: Report) -> str:
         f" commitment gate {1e3 * report['audit_stages_seconds']['gate1_shares']:.1f} ms, transfer"
         f" {1e3 * beside['transfer_seconds']:.1f} ms for {beside['transfer_bytes'] / 1e6:.2f} MB;"
         f" one round: sum {1e3 * beside['aggregation_seconds']:.1f} ms, chain node"
-        f" {1e3 * beside['chain_node_seconds']:.1f} ms and {beside['gas']:,} gas.\n\n"
+        f" {1e3 * beside['chain_node_seconds']:.1f} ms and {beside['gas']:,} gas. The load average"
+        f" of this machine of {report['cores']} cores was {report['load_before']:.1f} before the"
+        f" measurement and {report['load_after']:.1f} after it: seconds and ratios depend on it,"
+        " and vary from run to run.\n\n"
         + markdown_table(columns, [_cost_row(row) for row in report["rows"]])
     )
 
