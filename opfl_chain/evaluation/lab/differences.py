@@ -10,7 +10,7 @@ DIFFERENCES = {
         " nearly all attacks too, but gradients grow after the steps that it was calibrated on, so"
         " that it rejects honest ones as well, and some are so small that its bounds tell nothing"
         " apart ([BOUNDARY.md](BOUNDARY.md)). Bounds on norms are calibrated on the same first"
-        " steps and suffer from it in the same way. An attack counts here as soon as its gradient is"
+        " steps and suffer from it in the same way. An attack counts as soon as its gradient is"
         " not the honest one, whatever it achieves; reuse is counted in rounds between two"
         " computations."
     ),
