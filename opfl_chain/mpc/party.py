@@ -24,6 +24,9 @@ from opfl_chain.transport.deadline import Deadline
 
 JOIN_SECONDS = 30.0
 STALL_SECONDS = 10.0
+_LEAVE_SECONDS = 5.0
+LEAVE_SECONDS = 10.0
+"""For all to leave. A peer that dies at the very end would keep us for the rest of the session."""
 _MARGIN = 0.1
 _MAX_MARGIN_SECONDS = 0.5
 """The child's deadline is a little earlier, so that it can say who was late."""
@@ -171,8 +174,13 @@ class PartySession:
         return self._request(request, f"the members ran {procedure.__qualname__}")
 
     def close(self) -> None:
-        """Leave in good order. What has been computed stands, so that nothing here is an error."""
+        """Leave in good order. What has been computed stands, so that nothing here is an error.
+
+        A peer that is lost now is not waited for as one is whose answer matters.
+        """
         if self._over is None:
+            self._deadline = Deadline(min(_LEAVE_SECONDS, self._deadline.remaining))
+            self._deadline = Deadline(min(LEAVE_SECONDS, self._deadline.remaining))
             with contextlib.suppress(MpcError):
                 self.sent_bytes = self._request({"do": "leave"}, "the members left")["sent_bytes"]
             self._over = "it was left"

@@ -15,13 +15,16 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import cheating_member
 import pytest
 from mpc_support import Programs, assert_serves, inputs_of, outcomes, run_in_session
 
+from opfl_chain.mpc import party as party_module
 from opfl_chain.mpc.agreement import Agreement
+from opfl_chain.mpc.committee import in_parallel
 from opfl_chain.mpc.errors import (
     AddressTaken,
     DeadlineExceeded,
@@ -34,6 +37,7 @@ from opfl_chain.mpc.errors import (
     SessionError,
 )
 from opfl_chain.mpc.local_committee import LocalCommittee
+from opfl_chain.mpc.party import Party
 from opfl_chain.transport.addresses import split_address
 
 RUNNING_SECONDS = 1.0
@@ -102,6 +106,31 @@ def test_a_party_that_is_suspended_shortly_is_forgiven(
         os.kill(pid, signal.SIGSTOP)
         threading.Timer(1.0, os.kill, (pid, signal.SIGCONT)).start()
         committee.run(programs.short, [inputs_of(rank) for rank in range(3)])
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_party_that_is_lost_at_the_very_end_does_not_keep_the_others(
+    local: LocalCommittee, programs: Programs, number: signal.Signals, monkeypatch: Any
+) -> None:
+    """They have what they came for, and leave without it long before the session's deadline."""
+    monkeypatch.setattr(party_module, "LEAVE_SECONDS", 2.0)
+    barrier = threading.Barrier(3)
+
+    def action(party: Party) -> Any:
+        with party.session("the end", seconds=60) as session:
+            result = session.run(programs.short, inputs_of(party.rank))
+            barrier.wait(30)
+            if party.rank == 1 and party.pid is not None:
+                os.kill(party.pid, number)
+            barrier.wait(30)
+            return result.statistics.program
+
+    local.wait_until_warm()
+    started = time.monotonic()
+    results = outcomes([partial(action, party) for party in local.parties])
+    assert results == ["short"] * 3
+    assert time.monotonic() - started < 20
+    assert_serves(local, programs)
 
 
 def test_a_run_that_takes_too_long_ends_at_the_deadline(
@@ -308,3 +337,16 @@ def test_garbage_in_the_middle_of_a_run_ends_it(local: LocalCommittee, programs:
     for result in cheat(local, programs, "send_garbage_to_spu"):
         assert isinstance(result, SessionError), result
     assert_serves(local, programs)
+
+
+def test_a_peer_that_is_lost_while_all_leave_is_not_waited_for():
+    with LocalCommittee() as local:
+        sessions = in_parallel(
+            [lambda party=party: party.session("left", seconds=120) for party in local.parties]
+        )
+        os.kill(local.parties[2].pid, signal.SIGKILL)
+        started = time.monotonic()
+        in_parallel([session.close for session in sessions[:2]])
+        assert time.monotonic() - started < 30
+        with local.session("the next one", seconds=60):
+            pass
