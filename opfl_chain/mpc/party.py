@@ -24,8 +24,7 @@ from opfl_chain.transport.deadline import Deadline
 
 JOIN_SECONDS = 30.0
 STALL_SECONDS = 10.0
-_LEAVE_SECONDS = 5.0
-LEAVE_SECONDS = 10.0
+LEAVE_SECONDS = 5.0
 """For all to leave. A peer that dies at the very end would keep us for the rest of the session."""
 _MARGIN = 0.1
 _MAX_MARGIN_SECONDS = 0.5
@@ -179,7 +178,6 @@ class PartySession:
         A peer that is lost now is not waited for as one is whose answer matters.
         """
         if self._over is None:
-            self._deadline = Deadline(min(_LEAVE_SECONDS, self._deadline.remaining))
             self._deadline = Deadline(min(LEAVE_SECONDS, self._deadline.remaining))
             with contextlib.suppress(MpcError):
                 self.sent_bytes = self._request({"do": "leave"}, "the members left")["sent_bytes"]

@@ -24,7 +24,6 @@ from mpc_support import Programs, assert_serves, inputs_of, outcomes, run_in_ses
 
 from opfl_chain.mpc import party as party_module
 from opfl_chain.mpc.agreement import Agreement
-from opfl_chain.mpc.committee import in_parallel
 from opfl_chain.mpc.errors import (
     AddressTaken,
     DeadlineExceeded,
@@ -337,16 +336,3 @@ def test_garbage_in_the_middle_of_a_run_ends_it(local: LocalCommittee, programs:
     for result in cheat(local, programs, "send_garbage_to_spu"):
         assert isinstance(result, SessionError), result
     assert_serves(local, programs)
-
-
-def test_a_peer_that_is_lost_while_all_leave_is_not_waited_for():
-    with LocalCommittee() as local:
-        sessions = in_parallel(
-            [lambda party=party: party.session("left", seconds=120) for party in local.parties]
-        )
-        os.kill(local.parties[2].pid, signal.SIGKILL)
-        started = time.monotonic()
-        in_parallel([session.close for session in sessions[:2]])
-        assert time.monotonic() - started < 30
-        with local.session("the next one", seconds=60):
-            pass
