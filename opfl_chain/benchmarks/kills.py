@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from opfl_chain.localnet.localnet import Localnet
@@ -97,9 +97,13 @@ class Killer:
             self._net.daemons[name].start()
 
     def _strike(self, kill: Kill, now: float) -> None:
-        """A daemon that has left in good order, or is away already, is left alone."""
-        daemon = self._net.daemons[kill.name]
-        if daemon.started and daemon.alive:
-            daemon.kill()
-            self._absent.append((now + kill.absence, kill.name))
-            self.done.append(kill)
+        """Whoever has left in good order, or is away already, is spared; the next one is not."""
+        names = list(self._net.daemons)
+        place = names.index(kill.name)
+        for name in (*names[place:], *names[:place]):
+            daemon = self._net.daemons[name]
+            if daemon.started and daemon.alive:
+                daemon.kill()
+                self._absent.append((now + kill.absence, name))
+                self.done.append(replace(kill, name=name))
+                return
