@@ -14,7 +14,7 @@ from opfl_chain.training.errors import UpdateInvalid
 
 
 def mean_gradient(total: Words, contributions: int, fixed_point: FixedPoint) -> NDArray[np.float32]:
-    """The mean of gradients from the ring sum of their words: one division, then rounding to float32.
+    """The mean of gradients from the ring sum of their words, as float32.
 
     The sum is exact, so all who know it get the same bytes.
     """
