@@ -118,13 +118,17 @@ def test_the_killed_client_goes_on(run):
 
 
 def test_an_interrupt_leaves_no_process_behind(tmp_path):
-    command = [sys.executable, "-m", "opfl_chain.cli", "demo", "--dataset", "synthetic"]
+    # Where tests run in the background of a shell, SIGINT is ignored, and Python leaves it so.
+    program = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "from opfl_chain.cli import main; main()"
+    )
+    arguments = ["demo", "--dataset", "synthetic", "--out", str(tmp_path / "out")]
     demo = subprocess.Popen(
-        [*command, "--out", str(tmp_path / "out")],
+        [sys.executable, "-c", program, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     with demo:
         next(line for line in demo.stdout if "starting 9 processes" in line)

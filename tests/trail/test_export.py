@@ -7,7 +7,7 @@ import shutil
 from html.parser import HTMLParser
 
 import pytest
-from tampering import one
+from tampered_trails import one
 
 from opfl_chain.chain.bindings.events import ClientEnrolled, RoundFinalised, SlashRequested
 from opfl_chain.trail import check_export, write_export

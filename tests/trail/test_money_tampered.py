@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from tampering import (
+from tampered_trails import (
     assert_named,
     changed,
     entries_of,
