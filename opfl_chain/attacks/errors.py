@@ -22,12 +22,10 @@ class ParameterInvalid(AttackError, ValueError):
 
 
 class BoundaryNeeded(AttackError):
-    """An attack that stays within a boundary was not told which."""
+    """An attack that looks at the boundary was not told which."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(
-            f"attack {name!r} moves as far as the boundary of the job allows, and was given none"
-        )
+        super().__init__(f"attack {name!r} is made for the boundary of the job, and was given none")
 
 
 class StateDamaged(AttackError):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
+from opfl_chain.attacks.adaptive import Adaptive
 from opfl_chain.attacks.attack import Attack
 from opfl_chain.attacks.backdoor import Backdoor
 from opfl_chain.attacks.drift import Drift
@@ -50,7 +52,10 @@ KINDS = {
     "amplify": Kind("G", 10, Amplify),
     "free-rider": Kind("S", 0.1, FreeRider),
     "backdoor": Kind("G", 10, Backdoor),
-    "drift": Kind("P", 0.75, Drift, most=1),
+    "adaptive": Kind("B", 1, Adaptive),
+    "tail-1": Kind("B", 1, partial(Adaptive, support=0.01)),
+    "tail-10": Kind("B", 1, partial(Adaptive, support=0.1)),
+    "drift": Kind("P", 0.5, Drift, most=1),
 }
 PLAIN: dict[str, Callable[[], Attack]] = {"label-flip": LabelFlip, "poison": Poison}
 

@@ -10,6 +10,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,8 @@ import numpy as np
 
 from opfl_chain.benchmarks.step import held, packages_of, shared
 from opfl_chain.chain.devnet import StartedDevnet, start_devnet
-from opfl_chain.mpc.committee import Committee
-from opfl_chain.mpc.gates import aggregate
-from opfl_chain.mpc.local_committee import LocalCommittee
+from opfl_chain.mpc.ranks import MEMBERS
+from opfl_chain.protocol.aggregate import open_sum, sum_components
 from opfl_chain.protocol.hashing import keccak256
 from opfl_chain.protocol.identifiers import ClientIndex, JobId
 from opfl_chain.protocol.verdict import Verdict
@@ -28,7 +28,6 @@ from opfl_chain.rehearsal.stage import ACCOUNTS_BESIDE_CLIENTS, Stage
 from opfl_chain.rehearsal.terms import model_hash
 
 _LENGTH = struct.Struct(">Q")
-SESSION_SECONDS = 600.0
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class RoundCosts:
     """The same for an input, which is all that is shared if everything runs inside MPC."""
     input_transfer_bytes: int
     aggregation_seconds: float
-    """Three processes add up the shares of all clients, and open the sum."""
+    """Each member adds up its shares of all clients, sends the sum to another, and opens it."""
     chain_node_seconds: float
     """CPU time of the chain's node for the transactions of one round."""
     gas: int
@@ -67,7 +66,7 @@ def round_costs(
     share_seconds = _median(repeats, lambda: _timed(lambda: packages_of(gradient)))
     sent = packages_of(gradient)[1]
     sent_inputs = packages_of(training_input)[1]
-    with Members(len(sent)) as members:
+    with Members(len(sent), durable=True) as members:
         transfer = _median(repeats, lambda: _timed(lambda: members.deliver(sent)))
         inputs = _median(repeats, lambda: _timed(lambda: members.deliver(sent_inputs)))
     progress("aggregating")
@@ -88,9 +87,10 @@ def round_costs(
 
 
 class Members:
-    """Listeners that write to disk whatever a client sends, and then say so."""
+    """Listeners that take whatever is sent, write it to disk if it must last, and then say so."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, durable: bool) -> None:
+        self._durable = durable
         self._folder = tempfile.TemporaryDirectory(prefix="opfl-bench-")
         self._sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
         self._threads = [
@@ -136,25 +136,28 @@ class Members:
                 return
             with connection, connection.makefile("rb") as stream:
                 (size,) = _LENGTH.unpack(stream.read(_LENGTH.size))
-                with (Path(self._folder.name) / str(rank)).open("wb") as file:
-                    file.write(stream.read(size))
-                    file.flush()
-                    os.fsync(file.fileno())
+                package = stream.read(size)
+                if self._durable:
+                    with (Path(self._folder.name) / str(rank)).open("wb") as file:
+                        file.write(package)
+                        file.flush()
+                        os.fsync(file.fileno())
                 connection.sendall(b"1")
 
 
 def _aggregation_seconds(gradient: np.ndarray[Any, Any], clients: int, repeats: int) -> float:
     vector = shared(gradient)
+    accepted = [[held(vector, rank)] * clients for rank in range(MEMBERS)]
+    with Members(MEMBERS, durable=False) as members, ThreadPoolExecutor(MEMBERS) as pool:
 
-    def once(committee: Committee) -> float:
-        return max(committee.each(lambda session: _timed(lambda: _add(session))))
+        def once() -> None:
+            sums = list(pool.map(sum_components, accepted))
+            members.deliver([own.tobytes() + following.tobytes() for own, following in sums])
+            components = {rank: own for rank, (own, _) in enumerate(sums)}
+            opened = list(pool.map(open_sum, [components] * MEMBERS))
+            assert np.array_equal(opened[0], clients * gradient)
 
-    def _add(session: Any) -> None:
-        aggregate(session, [held(vector, session.rank)] * clients)
-
-    with LocalCommittee() as local, local.session(seconds=SESSION_SECONDS) as committee:
-        once(committee)
-        return _median(repeats, lambda: once(committee))
+        return _median(repeats, lambda: _timed(once))
 
 
 def _chain_costs(clients: int, rounds: int) -> tuple[float, int]:

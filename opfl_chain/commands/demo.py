@@ -109,7 +109,9 @@ def demo(
       free-rider[:S=0.1]  the last change of the model, and noise
       backdoor[:G=10]     a trigger in the image, with G times the weight
       label-flip          trains on other labels than it committed to
-      drift[:P=0.75]      as far as the boundary lets it: no audit sees it
+      adaptive[:B=1]      descends on the boundary, at B times the gradient's norm
+      tail-1[:B=1], tail-10[:B=1]  the same on 1 % and 10 % of the coordinates
+      drift[:P=0.5]       moves by P of what the boundary allows: no audit sees it
       poison              commits to wrong labels at once: no audit sees it
       withhold-shares, wrong-opening, other-input: delivers wrongly
 

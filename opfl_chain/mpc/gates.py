@@ -110,15 +110,6 @@ def open_trees(session: Session, trees: Sequence[TreeOpening]) -> list[bool]:
     return opened
 
 
-def aggregate(session: Session, gradients: Sequence[Held]) -> Words:
-    """Add up the accepted contributions and open their sum, which is exact."""
-    own, following = (
-        np.sum([held[part] for held in gradients], axis=0, dtype=np.uint64) for part in range(2)
-    )
-    share = arithmetic_share(session.rank, own, following)
-    return session.open(share, fraction_bits=0).view(np.uint64)
-
-
 def decide(
     transport: Transport,
     *,

@@ -10,6 +10,7 @@ from opfl_chain.attacks.attack import AttackedStep, Images, Labels, Vector
 from opfl_chain.models.initialisation import initial_parameters
 from opfl_chain.models.lenet import LENET_61706
 from opfl_chain.mpc.default_policy import default_policy
+from opfl_chain.protocol.guided import GUIDED_GRID, GuidedBoundary
 from opfl_chain.protocol.rules import Boundary
 from opfl_chain.training.client_data import ClientData
 from opfl_chain.training.local_step import LocalStep
@@ -53,3 +54,22 @@ def attacked(t: int, boundary: Boundary | None = None, seed: int = 0) -> Attacke
 
 def relative(ours: Vector, theirs: Vector) -> float:
     return float(np.linalg.norm(ours - theirs) / np.linalg.norm(theirs))
+
+
+def guided() -> GuidedBoundary:
+    """A boundary that is about as wide as calibrated ones."""
+    return GuidedBoundary.from_mapping(
+        {
+            "policy_hash": "0x" + POLICY.hash.hex(),
+            "spu_version": "0.9.5",
+            "coordinates": LAYOUT.size,
+            "grid": GUIDED_GRID,
+            "allowance_shift": 13,
+            "scale_quantile": 999,
+            "resolution_bits": 26,
+            "bounds": [128 + 8 * place for place in range(len(GUIDED_GRID))],
+            "infinity": 1400,
+            "mask_tolerance": 64,
+            "ceiling_tolerance": 256,
+        }
+    )

@@ -15,9 +15,11 @@ from opfl_chain.attacks.registry import attack_named
 from opfl_chain.attacks.state import AttackState
 
 EVERY = (
-    *("reuse:5", "reverse:0.5", "amplify:10", "free-rider:0.1", "backdoor:10", "drift:0.75"),
-    *("label-flip", "poison"),
+    *("reuse:5", "reverse:0.5", "amplify:10", "free-rider:0.1", "backdoor:10", "label-flip"),
+    *("poison", "adaptive:0.5", "tail-1:2", "tail-10:1", "drift:0.75"),
 )
+AWARE = ("adaptive", "tail-1", "tail-10", "drift")
+"""Those that look at the boundary."""
 
 
 @pytest.mark.parametrize("interval", [2, 5, 10])
@@ -95,9 +97,10 @@ def test_backdoor_adds_the_triggers_gradient() -> None:
     assert step.examples.max() <= marked.max()
 
 
-def test_drift_needs_a_boundary() -> None:
-    with pytest.raises(BoundaryNeeded, match=r"drift:0\.75.*was given none"):
-        attack_named("drift").submit(attacked(0), AttackState())
+@pytest.mark.parametrize("name", AWARE)
+def test_who_looks_at_the_boundary_needs_one(name: str) -> None:
+    with pytest.raises(BoundaryNeeded, match=rf"{name}:.*was given none"):
+        attack_named(name).submit(attacked(0), AttackState())
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -105,7 +108,7 @@ def test_names_are_read_as_they_are_written(name: str) -> None:
     assert attack_named(name).name == name
 
 
-@pytest.mark.parametrize("name", [name for name in EVERY if not name.startswith("drift")])
+@pytest.mark.parametrize("name", [name for name in EVERY if name.split(":")[0] not in AWARE])
 def test_a_repeated_round_submits_the_same(name: str) -> None:
     attack: Attack = attack_named(name)
     state = AttackState()

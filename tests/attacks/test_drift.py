@@ -4,38 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from attack_support import POLICY, attacked
+from attack_support import POLICY, attacked, guided
 
 from opfl_chain.attacks.drift import Drift
 from opfl_chain.attacks.state import AttackState
 from opfl_chain.models.lenet import LENET_61706
 from opfl_chain.mpc.default_policy import default_policy
 from opfl_chain.protocol.boundary import PaperBoundary
-from opfl_chain.protocol.guided import GUIDED_GRID, GuidedBoundary, check_guided_replay
+from opfl_chain.protocol.guided import check_guided_replay
 from opfl_chain.protocol.policy import PAPER_GRID
 from opfl_chain.protocol.profile import check_replay
 from opfl_chain.verifiers.room import headroom_of, reach, room
 
 PLAIN = default_policy(LENET_61706, guided=False)
 SIZE = LENET_61706.layout.size
-
-
-def guided() -> GuidedBoundary:
-    return GuidedBoundary.from_mapping(
-        {
-            "policy_hash": "0x" + POLICY.hash.hex(),
-            "spu_version": "0.9.5",
-            "coordinates": SIZE,
-            "grid": GUIDED_GRID,
-            "allowance_shift": 13,
-            "scale_quantile": 999,
-            "resolution_bits": 26,
-            "bounds": [128 + 8 * place for place in range(len(GUIDED_GRID))],
-            "infinity": 1400,
-            "mask_tolerance": 64,
-            "ceiling_tolerance": 256,
-        }
-    )
 
 
 def paper() -> PaperBoundary:

@@ -8,7 +8,10 @@ from opfl_chain.localnet.outcome import LEFT_OUT, PASSED
 from opfl_chain.localnet.pace import Pace
 from opfl_chain.localnet.plan import DEPOSIT
 
-AT_ONCE = ("reverse:1", "label-flip", "amplify:10", "free-rider", "backdoor")
+AT_ONCE = (
+    *("reverse:1", "label-flip", "amplify:10", "free-rider", "backdoor"),
+    *("adaptive:0.1", "tail-1:0.1", "tail-10:0.1"),
+)
 LATER = "reuse:2"
 """Its first gradient is fresh."""
 MISDELIVERIES = {

@@ -83,8 +83,11 @@ def test_adaptive_attacks_succeed_unless_opfl_verifies(lab: LabRun, tmp_path: Pa
     for name, beta in asr:
         assert asr[name, beta] <= asr["none", beta]
     assert all(row["beta_max"] < 0.01 for row in report["largest_accepted_move"])
+    for row in report["learning_rates"]:
+        assert row["learning_rate"] == pytest.approx(25 * lab.policy.optimizer.learning_rate)
+        assert row["asr"] == row["flipped"] / row["instances"]
     kept = json.loads((tmp_path / "cells.json").read_text())
-    assert len(kept) == 7 * 2
+    assert len(kept) == (7 + 1) * 2
     again = adaptive_pgd(lab, SETTINGS, Cells(tmp_path / "cells.json"))
     assert again["rows"] == report["rows"]
 

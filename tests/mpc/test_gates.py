@@ -9,7 +9,7 @@ import pytest
 from opfl_chain.models.float_operations import FloatOperations
 from opfl_chain.models.lenet import LENET_61706 as MODEL
 from opfl_chain.mpc.compiler import compile_program
-from opfl_chain.mpc.gates import Contribution, TreeOpening, aggregate, audit, open_trees
+from opfl_chain.mpc.gates import Contribution, TreeOpening, audit, open_trees
 from opfl_chain.mpc.memory_committee import MemoryCommittee
 from opfl_chain.mpc.options import MpcOptions
 from opfl_chain.mpc.replay import replay_program
@@ -178,15 +178,3 @@ def test_gate_one_alone(committee, step):
             )
         )
         assert verdicts == [[expected]] * 3
-
-
-def test_sum_of_accepted_shares_is_exact(committee, step):
-    gradient, _ = step
-    rng = np.random.default_rng(2)
-    vectors = [gradient, -gradient, rng.integers(-(2**63), 2**63 - 1, gradient.size)]
-    parts = [shared(vector) for vector in vectors]
-    totals = committee.each(
-        lambda session: aggregate(session, [held(part, session.rank) for part in parts])
-    )
-    for total in totals:
-        assert np.array_equal(total.view(np.int64), vectors[2])

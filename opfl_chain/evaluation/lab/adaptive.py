@@ -50,6 +50,11 @@ def adaptive_pgd(lab: LabRun, settings: LabSettings, cells: Cells) -> dict[str, 
     return {
         **lab.descriptions,
         "instances": {stage: list(each.steps) for stage, each in chosen.items()},
+        "learning_rates": [
+            {"stage": stage, **row}
+            for stage, each in chosen.items()
+            for row in _at_learning_rates(each, settings, cells)
+        ],
         "largest_accepted_move": [
             {"stage": stage, **_reach(each, lab.opfl(rule))}
             for stage, each in chosen.items()
@@ -57,6 +62,20 @@ def adaptive_pgd(lab: LabRun, settings: LabSettings, cells: Cells) -> dict[str, 
         ],
         "rows": rows,
     }
+
+
+def _at_learning_rates(
+    instances: Instances, settings: LabSettings, cells: Cells
+) -> list[dict[str, Any]]:
+    """What attackers whom nobody verifies achieve in an update at other learning rates."""
+    rows = []
+    for factor in settings.rate_factors:
+        faster = instances.at_rate(factor)
+        for beta in settings.betas:
+            compute = partial(_cell, faster, NoVerifier(), beta, settings.seed)
+            cell = cells.of(f"{faster.digest}, rate x {factor:g}, {beta:g}", compute)
+            rows.append({"learning_rate": faster.victims.rate, **cell})
+    return rows
 
 
 def tail_pgd(lab: LabRun, settings: LabSettings, cells: Cells) -> dict[str, Any]:
@@ -103,18 +122,14 @@ def _cell(
     started = time.perf_counter()
     instances = instances.judged_by(verifier)
     count = len(instances.steps)
-    hopeless = _hopeless(instances, verifier, beta)
     flipped, accepted = np.zeros(count, bool), np.zeros(count)
     submitted = instances.victims.gradients.numpy().copy()
-    attacked = 0
     with deterministic():
         for start in range(0, count, BATCH):
             rows = slice(start, min(start + BATCH, count))
-            if start and hopeless[rows].all():
-                continue  # the first batch is attacked whatever is known
             found = _attacked(instances, verifier, beta, seed, support, rows)
             flipped[rows], accepted[rows], submitted[rows] = found
-            attacked += rows.stop - rows.start
+    hopeless = _hopeless(instances, verifier, beta)
     if (accepted > 0)[hopeless].any():
         raise AssertionError(f"{verifier.name} accepted what it cannot at beta {beta}")
     row = {
@@ -123,7 +138,6 @@ def _cell(
         "instances": count,
         "asr": success_rate(flipped.tolist(), accepted.tolist()),
         "flipped": int(flipped.sum()),
-        "attacked": attacked,
         "nothing_so_far_is_accepted": int(hopeless.sum()),
         "seconds": time.perf_counter() - started,
     }

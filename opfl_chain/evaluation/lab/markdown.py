@@ -64,7 +64,9 @@ def adaptive_pgd(report: Report) -> str:
             "How far a gradient can be moved at all, relative to its norm, if every coordinate"
             f" takes all that the boundary leaves it: {told}."
         )
-        parts.append(_run_or_proved(rows))
+        parts.append(
+            _at_learning_rates([row for row in report["learning_rates"] if row["stage"] == stage])
+        )
         judged = min(row["instances"] for row in rows)
         if judged < len(steps):
             parts.append(f"The paper's rule judged the {judged} that were replayed by it.")
@@ -77,21 +79,30 @@ def adaptive_pgd(report: Report) -> str:
     return "\n\n".join(parts)
 
 
-def _run_or_proved(rows: Sequence[Report]) -> str:
-    """How many instances were really attacked where arithmetic already rules success out."""
-    told = []
-    for name in unique(row["verifier"] for row in rows if row["nothing_so_far_is_accepted"]):
-        each = [row for row in rows if row["verifier"] == name]
-        attacked = f"{min(row['attacked'] for row in each)} to {max(r['attacked'] for r in each)}"
-        told.append(f"{TITLES[name]}: {attacked} of {each[0]['instances']}")
-    return f"Instances attacked at each strength, against {'; '.join(told)}; the others all."
+def _at_learning_rates(rows: Sequence[Report]) -> str:
+    """What nobody verifies, by learning rate."""
+    found = {(row["learning_rate"], row["beta"]): row["asr"] for row in rows}
+    counts = {row["learning_rate"]: row["instances"] for row in rows}
+    betas = unique(row["beta"] for row in rows)
+    table = markdown_table(
+        [">learning rate of the update", ">instances", *(f">beta {beta:g}" for beta in betas)],
+        [
+            [f"{rate:g}", f"{count}", *(percent(found[rate, beta]) for beta in betas)]
+            for rate, count in counts.items()
+        ],
+    )
+    return (
+        "Without a verifier, if the attacked update is taken at a larger learning rate, of those"
+        f" instances whose honest update still predicts rightly:\n\n{table}"
+    )
 
 
 def tail_pgd(report: Report) -> str:
+    judged, count = min(row["instances"] for row in report["rows"]), len(report["instances"])
     parts = [
-        f"{len(report['instances'])} instances of {report['run']}, {report['stage']}, of which the"
-        f" paper's rule judged the {min(row['instances'] for row in report['rows'])} that were"
-        " replayed by it. Success in per cent, the paper's in brackets."
+        f"{count} instances of {report['run']}, {report['stage']}."
+        + (f" The paper's rule judged the {judged} replayed by it." if judged < count else "")
+        + " Success in per cent, the paper's in brackets."
     ]
     for support in unique(row["support"] for row in report["rows"]):
         rows = [row for row in report["rows"] if row["support"] == support]

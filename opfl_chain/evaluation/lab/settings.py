@@ -12,10 +12,11 @@ from opfl_chain.evaluation.recording import RecordingPlan
 RUNS = ("lenet-61706-mnist", "lenet-61706-fashion-mnist")
 
 PLANS = {
-    "lenet-61706-mnist": RecordingPlan(30_000, 500, 600, 500, 1),
-    "lenet-61706-fashion-mnist": RecordingPlan(20_000, 200, 500, 200, 1),
+    "lenet-61706-mnist": RecordingPlan(30_000, 500, 1800, 500, 1),
+    "lenet-61706-fashion-mnist": RecordingPlan(20_000, 200, 2000, 200, 1),
 }
-"""The steps of `evaluate boundary`, all of them replayed by both rules."""
+"""The steps of `evaluate boundary` and more between them, so that 2,000 are left to judge. All of
+them are replayed by both rules."""
 
 QUICK_PLAN = RecordingPlan(600, 20, 60, 20, 1)
 
@@ -33,6 +34,8 @@ class LabSettings:
     instances: int = 200
     stages: tuple[str, ...] = (BEGINNING,)
     betas: tuple[float, ...] = BETAS
+    rate_factors: tuple[float, ...] = (5.0, 25.0)
+    """Learning rates, in multiples of the policy's, at which no verifier is attacked as well."""
     drift_rounds: int = 1000
     drift_start: int = 2000
     poisoned_steps: int = 40
@@ -50,6 +53,7 @@ class LabSettings:
             instances=6,
             stages=(WHOLE_RUN,),
             betas=(0.1, 1.0, 10.0),
+            rate_factors=(25.0,),
             drift_rounds=24,
             drift_start=100,
             poisoned_steps=4,
