@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import socket
 import statistics
@@ -19,10 +20,15 @@ import numpy as np
 
 from opfl_chain.benchmarks.step import held, packages_of, shared
 from opfl_chain.chain.devnet import StartedDevnet, start_devnet
+from opfl_chain.mpc.judgement import check_deliveries
 from opfl_chain.mpc.ranks import MEMBERS
 from opfl_chain.protocol.aggregate import open_sum, sum_components
+from opfl_chain.protocol.delivery import Checked, Claim, Delivery, Expected
+from opfl_chain.protocol.gradient import Scheme
 from opfl_chain.protocol.hashing import keccak256
-from opfl_chain.protocol.identifiers import ClientIndex, JobId
+from opfl_chain.protocol.identifiers import ClientIndex, JobId, RoundNumber
+from opfl_chain.protocol.ring import Words
+from opfl_chain.protocol.ring_shares import SharePackage
 from opfl_chain.protocol.verdict import Verdict
 from opfl_chain.rehearsal.stage import ACCOUNTS_BESIDE_CLIENTS, Stage
 from opfl_chain.rehearsal.terms import model_hash
@@ -32,14 +38,18 @@ _LENGTH = struct.Struct(">Q")
 
 @dataclass(frozen=True)
 class RoundCosts:
-    """Medians. Seconds of a client are spent by all clients at once, those of members likewise."""
+    """Medians. Members work at the same time, and so do clients."""
 
     clients: int
     share_seconds: float
     """One client splits a gradient, hashes the shares and packs them."""
+    gate_seconds: float
+    """A member checks what it was sent, per client."""
     transfer_seconds: float
-    """Three packages over loopback, each written to disk before it is acknowledged."""
+    """Three packages of each client over loopback, written to disk before they are acknowledged,
+    per client."""
     transfer_bytes: int
+    """Of one client."""
     input_transfer_seconds: float
     """The same for an input, which is all that is shared if everything runs inside MPC."""
     input_transfer_bytes: int
@@ -64,11 +74,15 @@ def round_costs(
     )
     progress("sharing and sending")
     share_seconds = _median(repeats, lambda: _timed(lambda: packages_of(gradient)))
-    sent = packages_of(gradient)[1]
+    commitment, sent = packages_of(gradient)
     sent_inputs = packages_of(training_input)[1]
-    with Members(len(sent), durable=True) as members:
-        transfer = _median(repeats, lambda: _timed(lambda: members.deliver(sent)))
-        inputs = _median(repeats, lambda: _timed(lambda: members.deliver(sent_inputs)))
+    with Members(durable=True) as members:
+        transfer, inputs = (
+            _median(repeats, lambda each=each: _timed(lambda: members.take([each] * clients)))  # type: ignore[misc]
+            for each in (sent, sent_inputs)
+        )
+    progress("checking")
+    gate = _gate_seconds(commitment, sent, coordinates, clients, repeats)
     progress("aggregating")
     aggregation = _aggregation_seconds(gradient, clients, repeats)
     progress("playing rounds on a chain")
@@ -76,9 +90,10 @@ def round_costs(
     return RoundCosts(
         clients,
         share_seconds,
-        transfer,
+        gate / clients,
+        transfer / clients,
         sum(map(len, sent)),
-        inputs,
+        inputs / clients,
         sum(map(len, sent_inputs)),
         aggregation,
         node_seconds,
@@ -89,32 +104,29 @@ def round_costs(
 class Members:
     """Listeners that take whatever is sent, write it to disk if it must last, and then say so."""
 
-    def __init__(self, count: int, durable: bool) -> None:
+    def __init__(self, durable: bool) -> None:
         self._durable = durable
         self._folder = tempfile.TemporaryDirectory(prefix="opfl-bench-")
-        self._sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-        self._threads = [
-            threading.Thread(target=self._serve, args=(rank, each), daemon=True)
-            for rank, each in enumerate(self._sockets)
-        ]
+        self._sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(MEMBERS)]
+        self._pool = ThreadPoolExecutor()
 
     def __enter__(self) -> Members:
-        for thread in self._threads:
-            thread.start()
+        for rank, each in enumerate(self._sockets):
+            threading.Thread(target=self._listen, args=(rank, each), daemon=True).start()
         return self
 
     def __exit__(self, *exc: object) -> None:
         for each in self._sockets:
             each.shutdown(socket.SHUT_RDWR)
             each.close()
-        for thread in self._threads:
-            thread.join()
+        self._pool.shutdown()
         self._folder.cleanup()
 
-    def deliver(self, packages: Sequence[bytes]) -> None:
-        """Send to all members at once, and wait for all."""
+    def take(self, of_clients: Sequence[Sequence[bytes]]) -> None:
+        """All clients send a package to each member, all at once."""
         senders = [
             threading.Thread(target=self._send, args=(each.getsockname(), package))
+            for packages in of_clients
             for each, package in zip(self._sockets, packages, strict=True)
         ]
         for sender in senders:
@@ -124,39 +136,70 @@ class Members:
 
     def _send(self, address: Any, package: bytes) -> None:
         with socket.create_connection(address) as connection:
-            connection.sendall(_LENGTH.pack(len(package)) + package)
+            connection.sendall(_LENGTH.pack(len(package)))
+            connection.sendall(package)
             if connection.recv(1) != b"1":
                 raise AssertionError("a member did not acknowledge its package")
 
-    def _serve(self, rank: int, listener: socket.socket) -> None:
-        while True:
+    def _listen(self, rank: int, listener: socket.socket) -> None:
+        for number in itertools.count():
             try:
                 connection, _ = listener.accept()
             except OSError:  # closed
                 return
-            with connection, connection.makefile("rb") as stream:
-                (size,) = _LENGTH.unpack(stream.read(_LENGTH.size))
-                package = stream.read(size)
-                if self._durable:
-                    with (Path(self._folder.name) / str(rank)).open("wb") as file:
-                        file.write(package)
-                        file.flush()
-                        os.fsync(file.fileno())
-                connection.sendall(b"1")
+            file = Path(self._folder.name) / f"{rank}-{number}"
+            self._pool.submit(self._receive, connection, file)
+
+    def _receive(self, connection: socket.socket, path: Path) -> None:
+        with connection, connection.makefile("rb") as stream:
+            (size,) = _LENGTH.unpack(stream.read(_LENGTH.size))
+            package = stream.read(size)
+            if self._durable:
+                with path.open("wb") as file:
+                    file.write(package)
+                    file.flush()
+                    os.fsync(file.fileno())
+            connection.sendall(b"1")
+
+
+def _gate_seconds(
+    commitment: bytes, sent: Sequence[bytes], coordinates: int, clients: int, repeats: int
+) -> float:
+    """One member checks all of a round, none of it audited."""
+    rank = 1  # one of the two that are sent words
+    expected = Expected(Scheme.SHARES, rank, coordinates, 1)
+    claims = [
+        Claim(ClientIndex(client), RoundNumber(0), commitment, bytes(32), False)
+        for client in range(clients)
+    ]
+
+    def once() -> None:
+        deliveries = {
+            claim.client: Delivery(
+                SharePackage.decode(sent[rank], Scheme.SHARES, rank, coordinates)
+            )
+            for claim in claims
+        }
+        found = check_deliveries(expected, claims, deliveries)
+        if not all(isinstance(each, Checked) for each in found.values()):
+            raise AssertionError("a member refused what an honest client sent")
+
+    return _median(repeats, lambda: _timed(once))
 
 
 def _aggregation_seconds(gradient: np.ndarray[Any, Any], clients: int, repeats: int) -> float:
     vector = shared(gradient)
     accepted = [[held(vector, rank)] * clients for rank in range(MEMBERS)]
-    with Members(MEMBERS, durable=False) as members, ThreadPoolExecutor(MEMBERS) as pool:
+    with Members(durable=False) as members, ThreadPoolExecutor(MEMBERS) as pool:
 
-        def once() -> None:
+        def once() -> Words:
             sums = list(pool.map(sum_components, accepted))
-            members.deliver([own.tobytes() + following.tobytes() for own, following in sums])
+            members.take([[own.tobytes() + following.tobytes() for own, following in sums]])
             components = {rank: own for rank, (own, _) in enumerate(sums)}
             opened = list(pool.map(open_sum, [components] * MEMBERS))
-            assert np.array_equal(opened[0], clients * gradient)
+            return opened[0]
 
+        assert np.array_equal(once(), clients * gradient)
         return _median(repeats, lambda: _timed(once))
 
 

@@ -6,7 +6,9 @@ take the same contributions into MPC, where one bit of each is opened.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -97,7 +99,7 @@ def judge(
     report: Report = lambda claim, reason: None,
 ) -> Judgement:
     """Run all gates over a round. All members call it with the same claims, in the same order."""
-    checked = _check_alone(rules.expected(session.rank), claims, deliveries, report)
+    checked = check_deliveries(rules.expected(session.rank), claims, deliveries, report)
     faults = compare_findings(
         session,
         _subject(rules, weights, claims),
@@ -134,19 +136,29 @@ def judge(
     return Judgement(Verdict.of(accepted.keys(), reasons), accepted)
 
 
-def _check_alone(
+def check_deliveries(
     expected: Expected,
     claims: Sequence[Claim],
     deliveries: Mapping[ClientIndex, Delivery],
-    report: Report,
+    report: Report = lambda claim, reason: None,
 ) -> dict[ClientIndex, Checked | FaultReason]:
-    found: dict[ClientIndex, Checked | FaultReason] = {}
-    for claim in claims:
+    """What a member finds alone, on all of its cores: hashing does not hold the interpreter."""
+
+    def check(claim: Claim) -> Checked | ProtocolError:
         try:
-            found[claim.client] = check_delivery(expected, claim, deliveries.get(claim.client))
+            return check_delivery(expected, claim, deliveries.get(claim.client))
         except ProtocolError as error:
-            report(claim, str(error))
-            found[claim.client] = fault_of(error)
+            return error
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        checked = dict(zip(claims, pool.map(check, claims), strict=True))
+    found: dict[ClientIndex, Checked | FaultReason] = {}
+    for claim, result in checked.items():
+        if isinstance(result, ProtocolError):
+            report(claim, str(result))
+            found[claim.client] = fault_of(result)
+        else:
+            found[claim.client] = result
     return found
 
 

@@ -62,9 +62,8 @@ def test_costs_add_up() -> None:
         "replay": 0.5,
         "guided_replay": 0.3,
         "guided_boundary": 0.2,
-        "gate1_shares": 0.002,
     }
-    beside = RoundCosts(CLIENTS, 0.01, 0.001, 10, 0.0001, 5, 0.005, 0.01, 1_000_000)
+    beside = RoundCosts(CLIENTS, 0.01, 0.002, 0.001, 10, 0.0001, 5, 0.005, 0.01, 1_000_000)
     rows = cost_rows(stages, beside)["rows"]
     naive, full, everything, *_, hundredth = rows
     gradients = CLIENTS * ROUNDS
@@ -74,6 +73,12 @@ def test_costs_add_up() -> None:
     expected = gradients * (0.01 * 0.5001 + 0.003) + ROUNDS * 0.015
     assert hundredth["seconds"] == pytest.approx(expected)
     assert hundredth["times_cheaper_than_full_mpc"] == pytest.approx(full["seconds"] / expected)
+    without = expected - ROUNDS * 0.01
+    ratio = hundredth["times_cheaper_than_full_mpc_without_chain_node"]
+    assert ratio == pytest.approx(full["seconds"] / without)
+    counted = gradients * 0.01 * 0.5 + ROUNDS * 0.005
+    ratio = hundredth["times_cheaper_than_naive_full_mpc_as_the_paper_counts"]
+    assert ratio == pytest.approx((gradients * 1.0 + ROUNDS * 0.005) / counted)
     assert hundredth["gas"] == ROUNDS * 1_000_000
     assert hundredth["deposit"] == pytest.approx(1.76, abs=0.01)
     assert hundredth["deposit_ratio"] == pytest.approx(1.59, abs=0.01)
