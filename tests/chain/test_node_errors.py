@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -62,6 +63,8 @@ def test_anvils_refusals_are_typed(
     anvil: Anvil, account: LocalAccount, changes: dict[str, Any], expected: type[ChainError]
 ) -> None:
     anvil.rpc.request("eth_sendRawTransaction", raw(account))
+    while anvil.rpc.nonce(account.address) == 0:  # blocks are made after the answer
+        time.sleep(0.01)
     anvil.rpc.request("eth_sendRawTransaction", raw(account, nonce=9))
     with pytest.raises(expected, match="eth_sendRawTransaction was refused"):
         anvil.rpc.request("eth_sendRawTransaction", raw(account, **changes))
