@@ -38,12 +38,13 @@ DIFFERENCES = {
     ),
     "cost": (
         "The paper adds up audits and aggregation, and takes an audit to cost what a step inside"
-        " MPC does. Ours also compares the whole gradient with its replay inside MPC, and the"
-        " first column has the gate that every gradient passes, the transfer of its shares to"
-        " disks, the sums, and the work of the chain's node. These do not fall with the audit rate:"
-        " at 1 % they cost more than the audits, so that the ratio that the paper states for audits"
-        " is not reached by everything together. Full MPC is given twice, because our operations"
-        " make it faster too."
+        " MPC does. Counted so, ours is cheaper than the paper's, though our audits also compare"
+        " the whole gradient with its replay: beside full MPC as any JAX user would write it, that"
+        " is, since our operations make full MPC faster too. The gate that every gradient passes,"
+        " the transfer of its shares to disks and the sums do not fall with the audit rate. At 1 %"
+        " they cost more than the audits, and keep the ratio of everything together below the"
+        " paper's. The node of the development chain takes as long again, most of it to answer"
+        " estimates of gas and other questions; a public chain does that work for its gas."
     ),
     "deterrence": (
         "The paper gives the formula, and our simulation agrees with it. Its deposits are those of"
