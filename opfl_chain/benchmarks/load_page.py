@@ -63,6 +63,7 @@ def _each(report: Mapping[str, Any], seconds: float) -> str:
 
 def _gas(report: Mapping[str, Any]) -> str:
     return (
-        f"A round cost {report['gas_per_client_and_round']:,.0f} gas for each client, the"
-        f" committee's included; enrolling cost {report['gas_to_enrol_per_client']:,} once."
+        f"A round after the first cost {report['gas_per_client_and_round']:,.0f} gas for each"
+        f" client, the committee's included; enrolling cost {report['gas_to_enrol_per_client']:,}"
+        " once."
     )
