@@ -34,6 +34,8 @@ from opfl_chain.rehearsal.stage import ACCOUNTS_BESIDE_CLIENTS, Stage
 from opfl_chain.rehearsal.terms import model_hash
 
 _LENGTH = struct.Struct(">Q")
+_REPEATS = 25
+"""Of what takes milliseconds."""
 
 
 @dataclass(frozen=True)
@@ -65,28 +67,28 @@ class RoundCosts:
 
 
 def round_costs(
-    coordinates: int, input_words: int, clients: int, repeats: int, progress: Callable[[str], None]
+    coordinates: int, input_words: int, clients: int, rounds: int, progress: Callable[[str], None]
 ) -> RoundCosts:
-    """Measure on this machine."""
+    """Measure on this machine; so many rounds are played on a chain."""
     random = np.random.default_rng(0)
     gradient, training_input = (
         random.integers(-(1 << 50), 1 << 50, count) for count in (coordinates, input_words)
     )
     progress("sharing and sending")
-    share_seconds = _median(repeats, lambda: _timed(lambda: packages_of(gradient)))
+    share_seconds = _median(lambda: packages_of(gradient))
     commitment, sent = packages_of(gradient)
     sent_inputs = packages_of(training_input)[1]
     with Members(durable=True) as members:
         transfer, inputs = (
-            _median(repeats, lambda each=each: _timed(lambda: members.take([each] * clients)))  # type: ignore[misc]
+            _median(lambda each=each: members.take([each] * clients))  # type: ignore[misc]
             for each in (sent, sent_inputs)
         )
     progress("checking")
-    gate = _gate_seconds(commitment, sent, coordinates, clients, repeats)
+    gate = _gate_seconds(commitment, sent, coordinates, clients)
     progress("aggregating")
-    aggregation = _aggregation_seconds(gradient, clients, repeats)
+    aggregation = _aggregation_seconds(gradient, clients)
     progress("playing rounds on a chain")
-    node_seconds, gas = _chain_costs(clients, repeats)
+    node_seconds, gas = _chain_costs(clients, rounds)
     return RoundCosts(
         clients,
         share_seconds,
@@ -151,19 +153,20 @@ class Members:
             self._pool.submit(self._receive, connection, file)
 
     def _receive(self, connection: socket.socket, path: Path) -> None:
-        with connection, connection.makefile("rb") as stream:
-            (size,) = _LENGTH.unpack(stream.read(_LENGTH.size))
-            package = stream.read(size)
+        with connection:
+            (size,) = _LENGTH.unpack(connection.recv(_LENGTH.size, socket.MSG_WAITALL))
+            package = bytearray(size)
+            if connection.recv_into(package, size, socket.MSG_WAITALL) != size:
+                return  # without an acknowledgement
             if self._durable:
-                with path.open("wb") as file:
+                with path.open("wb", buffering=0) as file:
                     file.write(package)
-                    file.flush()
                     os.fsync(file.fileno())
             connection.sendall(b"1")
 
 
 def _gate_seconds(
-    commitment: bytes, sent: Sequence[bytes], coordinates: int, clients: int, repeats: int
+    commitment: bytes, sent: Sequence[bytes], coordinates: int, clients: int
 ) -> float:
     """One member checks all of a round, none of it audited."""
     rank = 1  # one of the two that are sent words
@@ -184,10 +187,10 @@ def _gate_seconds(
         if not all(isinstance(each, Checked) for each in found.values()):
             raise AssertionError("a member refused what an honest client sent")
 
-    return _median(repeats, lambda: _timed(once))
+    return _median(once)
 
 
-def _aggregation_seconds(gradient: np.ndarray[Any, Any], clients: int, repeats: int) -> float:
+def _aggregation_seconds(gradient: np.ndarray[Any, Any], clients: int) -> float:
     vector = shared(gradient)
     accepted = [[held(vector, rank)] * clients for rank in range(MEMBERS)]
     with Members(durable=False) as members, ThreadPoolExecutor(MEMBERS) as pool:
@@ -200,7 +203,7 @@ def _aggregation_seconds(gradient: np.ndarray[Any, Any], clients: int, repeats: 
             return opened[0]
 
         assert np.array_equal(once(), clients * gradient)
-        return _median(repeats, lambda: _timed(once))
+        return _median(once)
 
 
 def _chain_costs(clients: int, rounds: int) -> tuple[float, int]:
@@ -248,11 +251,11 @@ def _cpu_seconds(pid: int) -> float:
     return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
 
 
-def _timed(work: Callable[[], object]) -> float:
-    started = time.perf_counter()
-    work()
-    return time.perf_counter() - started
-
-
-def _median(repeats: int, measure: Callable[[], float]) -> float:
-    return statistics.median(measure() for _ in range(repeats))
+def _median(work: Callable[[], object]) -> float:
+    """Seconds of it."""
+    taken = []
+    for _ in range(_REPEATS):
+        started = time.perf_counter()
+        work()
+        taken.append(time.perf_counter() - started)
+    return statistics.median(taken)

@@ -5,8 +5,8 @@ from __future__ import annotations
 DIFFERENCES = {
     "general-attacks": (
         "The paper judges 2,000 steps of a LeNet of 431,080 parameters; here it is the one of"
-        " 61,706, and as many steps as are said above each table. The paper reports 0 % success"
-        " and 0 % false rejections in every setting. Our rule has both. The rule as printed catches"
+        " 61,706. The paper reports 0 % success and 0 % false rejections in every setting. Our rule"
+        " has both. The rule as printed catches"
         " nearly all attacks too, but gradients grow after the steps that it was calibrated on, so"
         " that it rejects honest ones as well, and some are so small that its bounds tell nothing"
         " apart ([BOUNDARY.md](BOUNDARY.md)). Bounds on norms are calibrated on the same first"
