@@ -28,7 +28,7 @@ def to_boolean(circuit: BooleanCircuit, own: Words, following: Words) -> Shared:
     for distance in (1, 2, 4, 8, 16, 32):
         if distance < 32:
             pair = circuit.conjunction(
-                stack(reach, reach), stack(shifted(generate, distance), shifted(reach, distance))
+                reach[None], stack(shifted(generate, distance), shifted(reach, distance))
             )
             generate, reach = generate ^ pair[0], pair[1]
         else:

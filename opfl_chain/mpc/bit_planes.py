@@ -13,31 +13,46 @@ Words = NDArray[np.uint64]
 WORD_BITS = 64
 
 
+_SWAPS = [
+    (32, np.uint64(0x00000000FFFFFFFF)),
+    (16, np.uint64(0x0000FFFF0000FFFF)),
+    (8, np.uint64(0x00FF00FF00FF00FF)),
+    (4, np.uint64(0x0F0F0F0F0F0F0F0F)),
+    (2, np.uint64(0x3333333333333333)),
+    (1, np.uint64(0x5555555555555555)),
+]
+"""To transpose a square of 64 bits: which distance is swapped, and the low half of each pair."""
+
+
 def planes_of(words: Words, bits: int) -> Words:
     """Return the low `bits` planes of n words: plane j holds bit j of all, 64 to a word.
 
     The last word of a plane is filled up with zeros.
     """
     count = words.shape[0]
-    used = -(-bits // 8)
-    bytes_ = words.view(np.uint8).reshape(count, 8)[:, :used]
-    single = np.unpackbits(bytes_, axis=1, count=bits, bitorder="little")
-    packed = np.packbits(single.T, axis=1, bitorder="little")
-    padded = np.zeros((bits, word_count(count) * 8), np.uint8)
-    padded[:, : packed.shape[1]] = packed
-    return padded.view(np.uint64)
+    filled = np.zeros(word_count(count) * WORD_BITS, np.uint64)
+    filled[:count] = words
+    return _transposed(filled.reshape(-1, WORD_BITS).T)[:bits]
 
 
 def words_of(planes: Words, count: int) -> Words:
     """Return `count` words of which bit j is in plane j; the inverse of `planes_of`."""
-    bits = planes.shape[0]
-    single = np.unpackbits(
-        np.ascontiguousarray(planes).view(np.uint8), axis=1, count=count, bitorder="little"
-    )
-    packed = np.packbits(single.T, axis=1, bitorder="little")
-    padded = np.zeros((count, 8), np.uint8)
-    padded[:, : -(-bits // 8)] = packed
-    return padded.view(np.uint64).reshape(count)
+    bits, width = planes.shape
+    filled = np.zeros((WORD_BITS, width), np.uint64)
+    filled[:bits] = planes
+    return np.ascontiguousarray(_transposed(filled).T).reshape(-1)[:count]
+
+
+def _transposed(rows: Words) -> Words:
+    """Return 64 rows in which bit i of word w of row j is bit j of word w of row i."""
+    turned = np.array(rows, order="C")
+    for distance, low in _SWAPS:
+        pairs = turned.reshape(WORD_BITS // 2 // distance, 2, distance, -1)
+        upper, lower, shift = pairs[:, 0], pairs[:, 1], np.uint64(distance)
+        swapped = ((upper >> shift) ^ lower) & low
+        lower ^= swapped
+        upper ^= swapped << shift
+    return turned
 
 
 def word_count(bits: int) -> int:

@@ -104,16 +104,16 @@ class BooleanCircuit:
     def conjunction(self, left: Shared, right: Shared) -> Shared:
         """Return left & right, word by word."""
         own: Words = (left.own & (right.own ^ right.following)) ^ (left.following & right.own)
-        mine, theirs = self._masks(own.shape)
-        own ^= mine ^ theirs
-        return self._reshared(own)
+        # Encryption in counter mode is an exclusive or with the key stream.
+        mine, theirs = self._streams
+        return self._reshared(theirs(mine(own.reshape(-1).view(np.uint8))), own.shape)
 
     def product(self, left: Shared, right: Shared) -> Shared:
         """Return left * right of words that are shared as sums modulo 2^64, as such a share."""
         own: Words = left.own * (right.own + right.following) + left.following * right.own
         mine, theirs = self._masks(own.shape)
         own += mine - theirs
-        return self._reshared(own)
+        return self._reshared(own.tobytes(), own.shape)
 
     def open(self, shared: Shared) -> Words:
         """Reveal to all members."""
@@ -128,24 +128,24 @@ class BooleanCircuit:
             raise self._transport.invalid(rank, f"{len(data)} bytes instead of {size}")
         return np.frombuffer(data, np.uint64).reshape(shape)
 
-    def _reshared(self, own: Words) -> Shared:
+    def _reshared(self, own: bytes, shape: tuple[int, ...]) -> Shared:
         """Complete a share of which each member has made one component."""
-        self._transport.send(self._before, own.tobytes())
-        following = self._receive(self._after, own.shape)
-        self.conjunctions += own.size
+        self._transport.send(self._before, own)
+        following = self._receive(self._after, shape)
+        self.conjunctions += following.size
         self.rounds += 1
-        return Shared(own, following)
+        return Shared(np.frombuffer(own, np.uint64).reshape(shape), following)
 
     def _masks(self, shape: tuple[int, ...]) -> tuple[Words, Words]:
         """Fresh random words, ours and those of the member after: each occurs with two members.
 
         So the differences of all members' add up to zero, and so do their exclusive ors.
         """
-        size = 8 * math.prod(shape)
-        mine, theirs = (np.frombuffer(stream(size), np.uint64) for stream in self._streams)
+        nothing = bytes(8 * math.prod(shape))
+        mine, theirs = (np.frombuffer(stream(nothing), np.uint64) for stream in self._streams)
         return mine.reshape(shape), theirs.reshape(shape)
 
 
-def _stream(seed: bytes) -> Callable[[int], bytes]:
-    cipher = Cipher(algorithms.AES(seed), modes.CTR(bytes(16))).encryptor()
-    return lambda count: cipher.update(bytes(count))
+def _stream(seed: bytes) -> Callable[[Any], bytes]:
+    """Encrypt with what comes next in the key stream of a seed."""
+    return Cipher(algorithms.AES(seed), modes.CTR(bytes(16))).encryptor().update
