@@ -36,6 +36,8 @@ from opfl_chain.rehearsal.terms import model_hash
 _LENGTH = struct.Struct(">Q")
 _REPEATS = 25
 """Of what takes milliseconds."""
+_AT_ONCE = 64
+"""Connections: more than a round has."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ class Members:
         self._durable = durable
         self._folder = tempfile.TemporaryDirectory(prefix="opfl-bench-")
         self._sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(MEMBERS)]
-        self._pool = ThreadPoolExecutor()
+        self._senders, self._receivers = ThreadPoolExecutor(_AT_ONCE), ThreadPoolExecutor(_AT_ONCE)
 
     def __enter__(self) -> Members:
         for rank, each in enumerate(self._sockets):
@@ -121,20 +123,19 @@ class Members:
         for each in self._sockets:
             each.shutdown(socket.SHUT_RDWR)
             each.close()
-        self._pool.shutdown()
+        self._senders.shutdown()
+        self._receivers.shutdown()
         self._folder.cleanup()
 
     def take(self, of_clients: Sequence[Sequence[bytes]]) -> None:
         """All clients send a package to each member, all at once."""
-        senders = [
-            threading.Thread(target=self._send, args=(each.getsockname(), package))
+        sends = [
+            self._senders.submit(self._send, each.getsockname(), package)
             for packages in of_clients
             for each, package in zip(self._sockets, packages, strict=True)
         ]
-        for sender in senders:
-            sender.start()
-        for sender in senders:
-            sender.join()
+        for send in sends:
+            send.result()
 
     def _send(self, address: Any, package: bytes) -> None:
         with socket.create_connection(address) as connection:
@@ -150,7 +151,7 @@ class Members:
             except OSError:  # closed
                 return
             file = Path(self._folder.name) / f"{rank}-{number}"
-            self._pool.submit(self._receive, connection, file)
+            self._receivers.submit(self._receive, connection, file)
 
     def _receive(self, connection: socket.socket, path: Path) -> None:
         with connection:

@@ -15,9 +15,7 @@ from opfl_chain.chain.files import write_atomically
 
 _START_SECONDS = 20.0
 _STATES = 500
-"""Blocks whose states can be asked for. Anvil writes older ones to the user's home, a file for each
-block, and leaves them there: gigabytes an hour, and much slower than the blocks themselves.
-"""
+"""Blocks whose states can be asked for."""
 _ARCHITECTURES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 Mining = Literal["transactions", "manual"]
 
@@ -54,7 +52,8 @@ class Anvil(StartedDevnet):
         command += ["--mnemonic", self.mnemonic, "--accounts", str(accounts)]
         command += ["--balance", str(BALANCE_ETHER), "--no-request-size-limit"]
         command += ["--prune-history", str(_STATES)]
-        # States of old blocks go to disk: gigabytes, by default in the home folder, and for ever.
+        # Anvil writes older states to disk, gigabytes an hour: by default to the home folder, where
+        # they stay.
         command += ["--cache-path", self._scratch / "states"]
         if mining == "manual":
             command += ["--no-mining"]

@@ -91,22 +91,30 @@ def cost_rows(stages: dict[str, float], beside: RoundCosts) -> dict[str, Any]:
         )
     for row in rows:
         # A chain is paid in gas, whose node is not ours: ratios are given with and without it.
-        parts = row["parts"]
-        row["seconds_without_chain_node"] = row["seconds"] - parts.get("chain", 0.0)
-        for place, name in enumerate(FULL):
-            full = rows[place]["seconds"]
-            row[f"times_cheaper_than_{name}"] = full / row["seconds"]
-            row[f"times_cheaper_than_{name}_without_chain_node"] = (
-                full / row["seconds_without_chain_node"]
-            )
-            if "audits" in parts:
-                # The paper's own way to count: audits and aggregation alone.
-                counted = parts["audits"] + parts["aggregation"]
-                theirs = rows[place]["parts"]["computation"] + rows[place]["parts"]["aggregation"]
-                row["seconds_as_the_paper_counts"] = counted
-                row[f"times_cheaper_than_{name}_as_the_paper_counts"] = theirs / counted
+        ways = {"": row["seconds"], "_without_chain_node": row["seconds"] - _chain(row)}
+        row["seconds_without_chain_node"] = ways["_without_chain_node"]
+        if "audits" in row["parts"]:
+            row["seconds_as_the_paper_counts"] = _as_the_paper_counts(row)
+        for full, name in zip(rows, FULL, strict=False):
+            for way, seconds in ways.items():
+                row[f"times_cheaper_than_{name}{way}"] = full["seconds"] / seconds
+            if "audits" in row["parts"]:
+                ratio = _as_the_paper_counts(full) / row["seconds_as_the_paper_counts"]
+                row[f"times_cheaper_than_{name}_as_the_paper_counts"] = ratio
     return {"rows": rows}
 
 
 def _row(method: str, parts: dict[str, float]) -> dict[str, Any]:
     return {"method": method, "seconds": sum(parts.values()), "parts": parts}
+
+
+def _chain(row: dict[str, Any]) -> float:
+    seconds: float = row["parts"].get("chain", 0.0)
+    return seconds
+
+
+def _as_the_paper_counts(row: dict[str, Any]) -> float:
+    """Audits, or else the computation, and aggregation alone."""
+    parts = row["parts"]
+    seconds: float = parts.get("audits", parts.get("computation")) + parts["aggregation"]
+    return seconds

@@ -6,13 +6,12 @@ DIFFERENCES = {
     "general-attacks": (
         "The paper judges 2,000 steps of a LeNet of 431,080 parameters; here it is the one of"
         " 61,706. The paper reports 0 % success and 0 % false rejections in every setting. Our rule"
-        " has both. The rule as printed catches"
-        " nearly all attacks too, but gradients grow after the steps that it was calibrated on, so"
-        " that it rejects honest ones as well, and some are so small that its bounds tell nothing"
-        " apart ([BOUNDARY.md](BOUNDARY.md)). Bounds on norms are calibrated on the same first"
-        " steps and suffer from it in the same way. An attack counts as soon as its gradient is"
-        " not the honest one, whatever it achieves; reuse is counted in rounds between two"
-        " computations."
+        " has both. The rule as printed catches nearly all attacks too, but gradients grow after"
+        " the steps that it was calibrated on, so that it rejects honest ones as well, and some are"
+        " so small that its bounds tell nothing apart ([BOUNDARY.md](BOUNDARY.md)). Bounds on norms"
+        " are calibrated on the same first steps and suffer from it in the same way. An attack"
+        " counts as soon as its gradient is not the honest one, whatever it achieves; reuse is"
+        " counted in rounds between two computations."
     ),
     "adaptive-pgd": (
         "The paper attacks a LeNet of 431,080 parameters, this one has 61,706."
