@@ -190,14 +190,14 @@ def made_up_words(label: str, count: int) -> list[int]:
 
 
 def shares() -> Vector:
-    lengths = [1, 2, 17, 100]
-    components = [
-        [spec.ring_bytes(made_up_words(f"share {n} {k}", n)) for n in lengths] for k in range(3)
+    lengths = [1, 2, 4, 17, 100]
+    sent = [
+        *(words(f"share seed {k}", len(lengths)) for k in range(2)),
+        [spec.ring_bytes(made_up_words(f"share {n}", n)) for n in lengths],
     ]
     salts = [words(f"share salt {k}", len(lengths)) for k in range(3)]
     hashes = [
-        [spec.share_hash(k, s, x) for s, x in zip(salts[k], components[k], strict=True)]
-        for k in range(3)
+        [spec.share_hash(k, s, x) for s, x in zip(salts[k], sent[k], strict=True)] for k in range(3)
     ]
     rows = list(zip(*hashes, strict=True))
     vector: Vector = {
@@ -205,7 +205,7 @@ def shares() -> Vector:
         "inputCommitments": [spec.shares_commitment(spec.TAG_INPUT, *h) for h in rows],
     }
     for k in range(3):
-        vector |= {f"components{k}": components[k], f"hashes{k}": hashes[k], f"salts{k}": salts[k]}
+        vector |= {f"hashes{k}": hashes[k], f"salts{k}": salts[k], f"sent{k}": sent[k]}
     return vector
 
 
@@ -235,16 +235,11 @@ def packages() -> Vector:
     count, salts = 3, words("package salt", 3)
     seed0, seed1 = words("package seed", 2)
     components = spec.split(made_up_words("packaged", count), seed0, seed1)
-    hashes = [
-        spec.share_hash(k, salts[k], spec.ring_bytes(component))
-        for k, component in enumerate(components)
-    ]
+    sent = [seed0, seed1, spec.ring_bytes(components[2])]
+    assert [spec.component_words(k, sent[k], count) for k in range(3)] == components
+    parts = list(zip(salts, sent, strict=True))
+    hashes = [spec.share_hash(k, *part) for k, part in enumerate(parts)]
     commitment = spec.shares_commitment(spec.TAG_GRADIENT, *hashes)
-    parts = [
-        (spec.SEED, salts[0], seed0),
-        (spec.SEED, salts[1], seed1),
-        (spec.WORDS, salts[2], spec.ring_bytes(components[2])),
-    ]
     encoded = {
         scheme: [
             spec.encode_package(scheme, rank, count, hashes, [parts[k] for k in spec.held_by(rank)])
@@ -255,7 +250,7 @@ def packages() -> Vector:
     for scheme, by_rank in encoded.items():
         for rank, package in enumerate(by_rank):
             decoded = spec.decode_package(package, scheme, rank, count)
-            assert spec.package_opens(rank, count, *decoded, spec.TAG_GRADIENT, commitment)
+            assert spec.package_opens(rank, *decoded, spec.TAG_GRADIENT, commitment)
     good = encoded["shares"][1]
     malformed = {
         "empty": b"",
@@ -270,11 +265,10 @@ def packages() -> Vector:
         "ends in the header": good[:14],
         "ends in a leaf hash": good[:110],
         "ends before the first component": good[:111],
-        "kind": good[:111] + b"\x02" + good[112:],
-        "words in place of a seed": good[:111] + b"\x01" + good[112:],
+        "words in place of a seed": good[:143] + sent[2] + good[175:],
         "ends in the salt": good[:130],
-        "ends before the second component": good[:176],
-        "seed in place of words": good[:176] + b"\x00" + good[177:],
+        "ends before the second component": good[:175],
+        "seed in place of words": good[:207] + seed0,
         "one byte short": good[:-1],
         "one byte long": good + b"\x00",
         "twice": good + good,
@@ -284,14 +278,14 @@ def packages() -> Vector:
     wrong = {
         "leaf hash that is not held": flipped(good, 15),
         "leaf hash that is held": flipped(good, 47),
-        "salt of a seed": flipped(good, 112),
-        "seed": flipped(good, 144),
-        "salt of words": flipped(good, 177),
+        "salt of a seed": flipped(good, 111),
+        "seed": flipped(good, 143),
+        "salt of words": flipped(good, 175),
         "words": flipped(good, len(good) - 1),
     }
     for why, package in wrong.items():
         decoded = spec.decode_package(package, "shares", 1, count)
-        assert not spec.package_opens(1, count, *decoded, spec.TAG_GRADIENT, commitment), why
+        assert not spec.package_opens(1, *decoded, spec.TAG_GRADIENT, commitment), why
     return {
         "commitment": commitment,
         "count": count,
@@ -313,13 +307,9 @@ def packages() -> Vector:
 def shared_packages(label: str, scheme: str, xs: list[int]) -> list[bytes]:
     """What each member is sent of one secret."""
     seed0, seed1, *salts = words(f"{label} in {scheme}", 5)
-    components = [spec.ring_bytes(component) for component in spec.split(xs, seed0, seed1)]
-    hashes = [spec.share_hash(k, salts[k], components[k]) for k in range(3)]
-    parts = [
-        (spec.SEED, salts[0], seed0),
-        (spec.SEED, salts[1], seed1),
-        (spec.WORDS, salts[2], components[2]),
-    ]
+    sent = [seed0, seed1, spec.ring_bytes(spec.split(xs, seed0, seed1)[2])]
+    parts = list(zip(salts, sent, strict=True))
+    hashes = [spec.share_hash(k, *part) for k, part in enumerate(parts)]
     return [
         spec.encode_package(scheme, rank, len(xs), hashes, [parts[k] for k in spec.held_by(rank)])
         for rank in range(3)

@@ -154,9 +154,8 @@ def tree_of(words: NDArray[np.int64]) -> tuple[bytes, SharedVector]:
 def packages_of(words: NDArray[np.int64]) -> tuple[bytes, list[bytes]]:
     """A commitment of scheme `shares`, and the package of each member."""
     salts = [secrets.token_bytes(32) for _ in range(3)]
-    vector = shared(words)
-    commitment = shares_commitment(Subject.GRADIENT, vector.leaf_hashes(salts))
-    packages = vector.packages(Scheme.SHARES, salts)
+    packages = shared(words).packages(Scheme.SHARES, salts)
+    commitment = shares_commitment(Subject.GRADIENT, packages[0].leaf_hashes)
     return commitment, [package.encode() for package in packages]
 
 

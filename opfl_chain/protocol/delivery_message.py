@@ -87,8 +87,8 @@ def _decode_package(data: bytes, expected: Expected, words: int) -> SharePackage
 
 
 def _largest_package(words: int) -> int:
-    """Both components as words; header, hashes, salts and seeds have less than 256 bytes."""
-    return 256 + 2 * RING_WORD_BYTES * words
+    """One component as words; header, hashes, salts and seeds have less than 256 bytes."""
+    return 256 + RING_WORD_BYTES * words
 
 
 def _proof_too_long(nodes: int) -> str:

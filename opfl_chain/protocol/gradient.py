@@ -1,7 +1,8 @@
 """Commitments of the scheme ``shares``, to gradients and to inputs alike.
 
 The ring words are split as x = x0 + x1 + x2 modulo 2^64 and each component is committed to on its
-own, so that a member checks what it received without seeing the rest.
+own, as it is sent, so that a member checks what it received without seeing the rest. x0 and x1 are
+sent as seeds: to hash these binds as much as to hash all words that they expand into.
 """
 
 from collections.abc import Sequence
@@ -14,6 +15,9 @@ from opfl_chain.protocol.ring import RING_WORD_BYTES
 from opfl_chain.protocol.widths import bytes32, unsigned_bytes
 
 COMPONENTS: Final = 3
+SENT_AS_WORDS: Final = 2
+"""The component that is sent as words. The others are sent as seeds."""
+SEED_BYTES: Final = 32
 
 
 class Scheme(Enum):
@@ -35,17 +39,19 @@ class Subject(Enum):
         return self.value
 
 
-def share_hash(component_index: int, salt: bytes, component: bytes) -> bytes:
-    """Commit to one component: its ring words as little-endian bytes, under a secret salt."""
+def share_hash(component_index: int, salt: bytes, sent: bytes) -> bytes:
+    """Commit to one component under a secret salt: to its seed, or to its words, little-endian."""
     if not 0 <= component_index < COMPONENTS:
         raise ProtocolError(f"component {component_index} does not exist: there are 0, 1 and 2")
-    if not component or len(component) % RING_WORD_BYTES:
+    if component_index != SENT_AS_WORDS:
+        bytes32(f"seed of component {component_index}", sent)
+    elif not sent or len(sent) % RING_WORD_BYTES:
         raise ProtocolError(
-            f"component {component_index} has {len(component)} bytes,"
+            f"component {component_index} has {len(sent)} bytes,"
             f" it must be one or more whole words of {RING_WORD_BYTES} bytes"
         )
     index = unsigned_bytes("component index", component_index, 8)
-    return keccak256(TAG_SHARE, index, bytes32("salt", salt), component)
+    return keccak256(TAG_SHARE, index, bytes32("salt", salt), sent)
 
 
 def shares_commitment(subject: Subject, share_hashes: Sequence[bytes]) -> bytes:
@@ -54,19 +60,3 @@ def shares_commitment(subject: Subject, share_hashes: Sequence[bytes]) -> bytes:
         raise ProtocolError(f"a commitment has {COMPONENTS} share hashes, got {len(share_hashes)}")
     hashes = [bytes32(f"share hash {k}", value) for k, value in enumerate(share_hashes)]
     return keccak256(subject.tag, *hashes)
-
-
-def commit_to_components(
-    subject: Subject, components: Sequence[bytes], salts: Sequence[bytes]
-) -> bytes:
-    """Commit to a gradient or an input by its three components and their salts."""
-    if len(components) != len(salts):
-        raise ProtocolError(f"got {len(components)} components and {len(salts)} salts")
-    if len({len(component) for component in components}) > 1:
-        lengths = ", ".join(str(len(component)) for component in components)
-        raise ProtocolError(f"components must be of equal length, got {lengths} bytes")
-    hashes = [
-        share_hash(k, salt, component)
-        for k, (component, salt) in enumerate(zip(components, salts, strict=True))
-    ]
-    return shares_commitment(subject, hashes)

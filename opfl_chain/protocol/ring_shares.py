@@ -7,7 +7,6 @@ and r + 1 modulo 3, so that only x2 travels as words, to members 1 and 2.
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
 from typing import Any, Final
 
 import numpy as np
@@ -17,6 +16,8 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from opfl_chain.protocol.errors import CommitmentMismatch, ComponentMismatch, ShareError
 from opfl_chain.protocol.gradient import (
     COMPONENTS,
+    SEED_BYTES,
+    SENT_AS_WORDS,
     Scheme,
     Subject,
     share_hash,
@@ -25,7 +26,6 @@ from opfl_chain.protocol.gradient import (
 from opfl_chain.protocol.ring import RING_WORD_BYTES, UnsignedWords, Words, unsigned_words
 from opfl_chain.protocol.widths import bytes32
 
-SEED_BYTES: Final = 32
 SALT_BYTES: Final = 32
 HASH_BYTES: Final = 32
 PACKAGE_MAGIC: Final = b"OPFS"
@@ -57,27 +57,24 @@ def held_indices(rank: int) -> tuple[int, int]:
     return rank, (rank + 1) % COMPONENTS
 
 
-class ComponentKind(IntEnum):
-    """In which form a component is sent."""
-
-    SEED = 0
-    WORDS = 1
-
-
 @dataclass(frozen=True)
 class Component:
-    """One component as it is sent: the seed of its words, or the words themselves."""
+    """One component as it is sent: the last one's words, of any other the seed of its words."""
 
     index: int
-    kind: ComponentKind
     salt: bytes = field(repr=False)
-    payload: bytes = field(repr=False)
+    sent: bytes = field(repr=False)
 
     def words(self, count: int) -> UnsignedWords:
         """Return the ``count`` words of the component."""
-        if self.kind is ComponentKind.SEED:
-            return expand(self.payload, count)
-        return np.frombuffer(self.payload, dtype="<u8")
+        if self.index == SENT_AS_WORDS:
+            return np.frombuffer(self.sent, dtype="<u8")
+        return expand(self.sent, count)
+
+    @property
+    def leaf_hash(self) -> bytes:
+        """The commitment to it."""
+        return share_hash(self.index, self.salt, self.sent)
 
 
 @dataclass(frozen=True)
@@ -106,15 +103,15 @@ class SharePackage:
             raise ShareError(f"member {self.rank} holds components {expected}, not {indices}")
         for component in self.held:
             _check_size(f"salt of component {component.index}", component.salt, SALT_BYTES)
-            size = _payload_size(component.kind, self.count)
-            _check_size(f"payload of component {component.index}", component.payload, size)
+            size = _sent_size(component.index, self.count)
+            _check_size(_sent_name(component.index), component.sent, size)
 
     def encode(self) -> bytes:
         """Return the bytes that travel."""
         header = _HEADER.pack(
             PACKAGE_MAGIC, PACKAGE_VERSION, SCHEME_CODES[self.scheme], self.rank, self.count
         )
-        components = [bytes([part.kind]) + part.salt + part.payload for part in self.held]
+        components = (piece for part in self.held for piece in (part.salt, part.sent))
         return b"".join([header, *self.leaf_hashes, *components])
 
     @classmethod
@@ -176,29 +173,17 @@ class SharedVector:
         first, second = held_indices(rank)
         return self.components[first], self.components[second]
 
-    def leaf_hashes(self, salts: Sequence[bytes]) -> tuple[bytes, bytes, bytes]:
-        """Commit to each component under its salt."""
-        if len(salts) != COMPONENTS:
-            raise ShareError(f"there are {COMPONENTS} salts, got {len(salts)}")
-        h0, h1, h2 = (
-            share_hash(k, salt, component.tobytes())
-            for k, (salt, component) in enumerate(zip(salts, self.components, strict=True))
-        )
-        return h0, h1, h2
-
     def packages(
         self, scheme: Scheme, salts: Sequence[bytes]
     ) -> tuple[SharePackage, SharePackage, SharePackage]:
-        """Return what each member is sent, by rank."""
-        hashes = self.leaf_hashes(salts)
-        seed0, seed1 = self.seeds
-        parts = (
-            Component(0, ComponentKind.SEED, salts[0], seed0),
-            Component(1, ComponentKind.SEED, salts[1], seed1),
-            Component(2, ComponentKind.WORDS, salts[2], self.components[2].tobytes()),
-        )
+        """Return what each member is sent, by rank, each component under its salt."""
+        if len(salts) != COMPONENTS:
+            raise ShareError(f"there are {COMPONENTS} salts, got {len(salts)}")
+        sent = (*self.seeds, self.components[SENT_AS_WORDS].tobytes())
+        parts = [Component(k, salts[k], sent[k]) for k in range(COMPONENTS)]
+        h0, h1, h2 = (part.leaf_hash for part in parts)
         p0, p1, p2 = (
-            SharePackage(scheme, rank, self.count, hashes, (parts[first], parts[second]))
+            SharePackage(scheme, rank, self.count, (h0, h1, h2), (parts[first], parts[second]))
             for rank in range(COMPONENTS)
             for first, second in [held_indices(rank)]
         )
@@ -231,15 +216,13 @@ def verify_components(package: SharePackage) -> tuple[UnsignedWords, UnsignedWor
 
 
 def _verified_words(package: SharePackage, component: Component) -> UnsignedWords:
-    words = component.words(package.count)
-    actual = share_hash(component.index, component.salt, words.tobytes())
-    expected = package.leaf_hashes[component.index]
+    actual, expected = component.leaf_hash, package.leaf_hashes[component.index]
     if actual != expected:
         raise ComponentMismatch(
             f"component {component.index} does not match its leaf:"
             f" it hashes to 0x{actual.hex()}, the leaf is 0x{expected.hex()}"
         )
-    return words
+    return component.words(package.count)
 
 
 class _Reader:
@@ -266,20 +249,17 @@ class _Reader:
 
 
 def _take_component(reader: _Reader, index: int, count: int) -> Component:
-    (code,) = reader.take(1, f"the kind of component {index}")
-    try:
-        kind = ComponentKind(code)
-    except ValueError:
-        raise ShareError(
-            f"component {index} is of kind {code}; known are 0 (seed) and 1 (words)"
-        ) from None
     salt = reader.take(SALT_BYTES, f"the salt of component {index}")
-    payload = reader.take(_payload_size(kind, count), f"the payload of component {index}")
-    return Component(index, kind, salt, payload)
+    sent = reader.take(_sent_size(index, count), f"the {_sent_name(index)}")
+    return Component(index, salt, sent)
 
 
-def _payload_size(kind: ComponentKind, count: int) -> int:
-    return SEED_BYTES if kind is ComponentKind.SEED else RING_WORD_BYTES * count
+def _sent_size(index: int, count: int) -> int:
+    return RING_WORD_BYTES * count if index == SENT_AS_WORDS else SEED_BYTES
+
+
+def _sent_name(index: int) -> str:
+    return f"{'words' if index == SENT_AS_WORDS else 'seed'} of component {index}"
 
 
 def _check_size(name: str, value: bytes, size: int) -> None:

@@ -12,7 +12,7 @@ from opfl_chain.localnet.outcome import Outcome
 from opfl_chain.localnet.pace import Pace
 from opfl_chain.localnet.plan import Plan
 
-RUN_SECONDS = 400
+RUN_SECONDS = 240
 UNSEEN = ("poison", "drift:0.05")
 """What no replay can tell from honest work: wrong data, and a little within the boundary."""
 

@@ -83,8 +83,8 @@ def test_component_that_does_not_match_its_leaf(committee, scheme):
     client = Client(0, scheme, audited=False)
     package = client.deliveries[2].gradient
     first, second = package.held
-    payload = bytes([first.payload[0] ^ 1]) + first.payload[1:]
-    damaged = replace(package, held=(replace(first, payload=payload), second))
+    sent = bytes([first.sent[0] ^ 1]) + first.sent[1:]
+    damaged = replace(package, held=(replace(first, sent=sent), second))
     client.redeliver(2, gradient=damaged)
     assert faults(committee, scheme, [client]) == {0: "COMMITMENT_MISMATCH"}
 

@@ -22,7 +22,6 @@ from opfl_chain.protocol.dataset import dataset_leaf, dataset_tree, is_input_of_
 from opfl_chain.protocol.errors import ProtocolError, WidthError
 from opfl_chain.protocol.gradient import (
     Subject,
-    commit_to_components,
     share_hash,
     shares_commitment,
 )
@@ -90,14 +89,10 @@ def test_input_cannot_be_moved_to_another_round(input_commitments, data):
     assert not is_input_of_round(tree.root, t + 1, input_commitments[t], proof)
 
 
-ring_words = (
-    st.integers(1, 5).map(lambda n: 8 * n).flatmap(lambda n: st.binary(min_size=n, max_size=n))
-)
-
-
-@given(words, ring_words)
-def test_components_of_different_index_differ(salt, component):
-    assert len({share_hash(k, salt, component) for k in range(3)}) == 3
+@given(words, words)
+def test_components_of_different_index_differ(salt, sent):
+    """Also a seed and words of the same bytes."""
+    assert len({share_hash(k, salt, sent) for k in range(3)}) == 3
 
 
 @given(words, words, words)
@@ -114,20 +109,17 @@ def test_input_commitment_is_not_a_gradient_commitment(h0, h1, h2):
 
 
 @pytest.mark.parametrize(
-    ("components", "salts", "message"),
+    ("make", "message"),
     [
-        ([b"x" * 8] * 3, [bytes(32)] * 2, "3 components and 2 salts"),
-        ([b"x" * 8] * 2, [bytes(32)] * 2, "3 share hashes, got 2"),
-        ([b"x" * 8, b"x" * 16, b"x" * 8], [bytes(32)] * 3, "equal length, got 8, 16, 8 bytes"),
-        ([b"x" * 7] * 3, [bytes(32)] * 3, "component 0 has 7 bytes"),
-        ([b""] * 3, [bytes(32)] * 3, "component 0 has 0 bytes"),
-        ([b"x" * 8] * 4, [bytes(32)] * 4, "component 3 does not exist"),
-        ([b"x" * 8] * 3, [bytes(31)] * 3, "salt has 31 bytes"),
+        (lambda: share_hash(2, bytes(32), b"x" * 7), "component 2 has 7 bytes"),
+        (lambda: share_hash(2, bytes(32), b""), "component 2 has 0 bytes"),
+        (lambda: share_hash(3, bytes(32), bytes(32)), "component 3 does not exist"),
+        (lambda: shares_commitment(Subject.INPUT, [bytes(32)] * 2), "3 share hashes, got 2"),
     ],
 )
-def test_malformed_components_are_refused(components, salts, message):
+def test_malformed_components_are_refused(make, message):
     with pytest.raises(ProtocolError, match=message):
-        commit_to_components(Subject.GRADIENT, components, salts)
+        make()
 
 
 @pytest.mark.parametrize(
@@ -136,7 +128,9 @@ def test_malformed_components_are_refused(components, salts, message):
         (lambda: dataset_leaf(-1, bytes(32)), "t is -1"),
         (lambda: dataset_leaf(2**256, bytes(32)), r"in \[0, 2\^256\)"),
         (lambda: dataset_leaf(0, bytes(33)), "commitment has 33 bytes"),
-        (lambda: share_hash(0, b"", bytes(8)), "salt has 0 bytes"),
+        (lambda: share_hash(0, b"", bytes(32)), "salt has 0 bytes"),
+        (lambda: share_hash(0, bytes(32), bytes(8)), "seed of component 0 has 8 bytes"),
+        (lambda: share_hash(1, bytes(32), b""), "seed of component 1 has 0 bytes"),
         (lambda: shares_commitment(Subject.INPUT, [b""] * 3), "share hash 0 has 0 bytes"),
         (lambda: batch_leaf(2**64, 0, ADDRESS, bytes(32)), "job is 18446744073709551616"),
         (lambda: batch_leaf(1, 2**32, ADDRESS, bytes(32)), "round is 4294967296"),

@@ -162,4 +162,4 @@ def test_same_entropy_makes_the_same_packages(scheme):
     third = commit(scheme, Subject.GRADIENT, GRADIENT, bytes([2] * 32))
     assert third.commitment != one.commitment
     as_input = commit(scheme, Subject.INPUT, GRADIENT, bytes([1] * 32))
-    assert as_input.packages[0].held[0].payload != one.packages[0].held[0].payload
+    assert as_input.packages[0].held[0].sent != one.packages[0].held[0].sent

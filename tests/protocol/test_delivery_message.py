@@ -17,28 +17,29 @@ from opfl_chain.protocol.delivery_message import (
 )
 from opfl_chain.protocol.errors import ShareError, WidthError
 from opfl_chain.protocol.gradient import Scheme
-from opfl_chain.protocol.ring_shares import Component, ComponentKind, SharePackage, held_indices
+from opfl_chain.protocol.ring_shares import Component, SharePackage, held_indices
 
 HEADER = 29
 counts = st.integers(1, 20)
 
 
+def sent_size(index, count):
+    return 8 * count if index == 2 else 32
+
+
 @st.composite
 def packages(draw, expected, count):
-    kinds = st.sampled_from(ComponentKind)
     held = []
     for index in held_indices(expected.rank):
-        kind = draw(kinds)
-        size = 32 if kind is ComponentKind.SEED else 8 * count
-        payload = draw(st.binary(min_size=size, max_size=size))
-        held.append(Component(index, kind, draw(words), payload))
+        size = sent_size(index, count)
+        held.append(Component(index, draw(words), draw(st.binary(min_size=size, max_size=size))))
     hashes = draw(st.tuples(words, words, words))
     return SharePackage(expected.scheme, expected.rank, count, hashes, tuple(held))
 
 
 @st.composite
 def deliveries(draw):
-    """What a member may get, seeds and words mixed as no client of ours does."""
+    """What a member may get."""
     expected = Expected(
         draw(st.sampled_from(Scheme)), draw(st.integers(0, 2)), *(draw(counts) for _ in range(3))
     )
@@ -72,7 +73,7 @@ def test_part_of_a_delivery_is_refused(case, choice):
 
 def package(expected, count):
     first, second = (
-        Component(index, ComponentKind.WORDS, bytes([index] * 32), bytes(8 * count))
+        Component(index, bytes([index] * 32), bytes(sent_size(index, count)))
         for index in held_indices(expected.rank)
     )
     hashes = (b"\1" * 32, b"\2" * 32, b"\3" * 32)
@@ -141,7 +142,7 @@ def test_input_cut_short():
     refused(with_input(b"\2"), "ends in its proof: 2 nodes .* take 97 bytes, it has 1$")
     refused(with_input(INPUT_BYTES[:96]), "take 97 bytes, it has 96$")
     refused(with_input(INPUT_BYTES[:97]), "package of 0 bytes ends in the header")
-    refused(with_input(INPUT_BYTES[:-1]), "ends in the payload of component 2")
+    refused(with_input(INPUT_BYTES[:-1]), "ends in the words of component 2")
 
 
 def test_number_of_nodes_that_is_not_so():
@@ -187,13 +188,11 @@ def test_other_packages_than_expected(change, match):
     refused(DATA, match, replace(EXPECTED, **change))
 
 
-@pytest.mark.parametrize("kind", ComponentKind)
+@pytest.mark.parametrize("rank", range(3))
 @pytest.mark.parametrize("words_each", [1, 4, 100])
-def test_no_delivery_is_larger_than_the_largest(kind, words_each):
-    expected = Expected(Scheme.SHARES, 1, words_each, words_each, words_each)
-    payload = bytes(32 if kind is ComponentKind.SEED else 8 * words_each)
-    first, second = (Component(index, kind, bytes(32), payload) for index in (1, 2))
-    each = SharePackage(Scheme.SHARES, 1, words_each, (bytes(32),) * 3, (first, second))
+def test_no_delivery_is_larger_than_the_largest(rank, words_each):
+    expected = Expected(Scheme.SHARES, rank, words_each, words_each, words_each)
+    each = package(expected, words_each)
     given = InputDelivery(each, bytes(32), (bytes(32),) * MOST_PROOF_NODES)
     data = encode_delivery(Delivery(each, given, each))
     assert decode_delivery(data, expected)
@@ -202,6 +201,6 @@ def test_no_delivery_is_larger_than_the_largest(kind, words_each):
 
 def test_largest_delivery_grows_with_what_is_expected():
     largest = largest_delivery(EXPECTED)
-    assert largest_delivery(replace(EXPECTED, scheme=Scheme.MPC)) == largest + 2 * 4 * 16
+    assert largest_delivery(replace(EXPECTED, scheme=Scheme.MPC)) == largest + 2 * 4 * 8
     for name in ("gradient_words", "input_words", "advice_words"):
-        assert largest_delivery(replace(EXPECTED, **{name: 1_000_000})) < 16_000_000 + largest
+        assert largest_delivery(replace(EXPECTED, **{name: 1_000_000})) < 8_000_000 + largest

@@ -14,10 +14,9 @@ from opfl_chain.protocol.errors import (
     ShareError,
     WidthError,
 )
-from opfl_chain.protocol.gradient import Scheme, Subject, commit_to_components, shares_commitment
+from opfl_chain.protocol.gradient import Scheme, Subject, shares_commitment
 from opfl_chain.protocol.ring_shares import (
     Component,
-    ComponentKind,
     SharedVector,
     SharePackage,
     expand,
@@ -76,9 +75,9 @@ def test_packages_round_trip(words, seeds, salts, scheme, rank):
 @given(ring_arrays, seed_pairs, salt_triples, st.sampled_from(Subject))
 def test_every_member_verifies_what_it_is_sent(words, seeds, salts, subject):
     shared = SharedVector.split(words, *seeds)
-    components = [component.tobytes() for component in shared.components]
-    commitment = commit_to_components(subject, components, salts)
-    for rank, package in enumerate(shared.packages(Scheme.SHARES, salts)):
+    packages = shared.packages(Scheme.SHARES, salts)
+    commitment = shares_commitment(subject, packages[0].leaf_hashes)
+    for rank, package in enumerate(packages):
         received = SharePackage.decode(package.encode(), Scheme.SHARES, rank, words.size)
         opened = verify_package(received, subject, commitment)
         for held, expected in zip(opened, shared.held_by(rank), strict=True):
@@ -86,20 +85,10 @@ def test_every_member_verifies_what_it_is_sent(words, seeds, salts, subject):
 
 
 def test_only_the_last_component_travels_as_words():
-    kinds = {
-        (package.rank, component.index): component.kind.name
-        for package in PACKAGES
-        for component in package.held
-    }
-    assert kinds == {
-        (0, 0): "SEED",
-        (0, 1): "SEED",
-        (1, 1): "SEED",
-        (1, 2): "WORDS",
-        (2, 2): "WORDS",
-        (2, 0): "SEED",
-    }
-    assert [len(package.encode()) for package in PACKAGES] == [241, 249, 249]
+    words = SHARED.components[2].tobytes()
+    sent = [[component.sent for component in package.held] for package in PACKAGES]
+    assert sent == [[SEEDS[0], SEEDS[1]], [SEEDS[1], words], [words, SEEDS[0]]]
+    assert [len(package.encode()) for package in PACKAGES] == [239, 247, 247]
 
 
 @given(ranks, st.data())
@@ -111,7 +100,7 @@ def test_any_changed_byte_is_noticed(rank, data):
         verify_package(received, Subject.GRADIENT, COMMITMENT)
 
 
-@given(ranks, st.integers(0, 248))
+@given(ranks, st.integers(0, 246))
 def test_any_shorter_package_is_refused(rank, size):
     encoded = PACKAGES[rank].encode()
     assume(size < len(encoded))
@@ -124,7 +113,7 @@ mutations = st.one_of(
     st.binary(max_size=300).map(lambda tail: PACKAGES[1].encode()[:111] + tail),
     st.builds(
         lambda at, piece: PACKAGES[1].encode()[:at] + piece + PACKAGES[1].encode()[at:],
-        st.integers(0, 249),
+        st.integers(0, 247),
         st.binary(max_size=20),
     ),
 )
@@ -162,13 +151,10 @@ def edited(at: int, piece: bytes, rank: int = 1) -> bytes:
         (edited(5, b"\x02"), "package is of scheme 2, not shares"),
         (edited(6, b"\x02"), "package is for member 2, not for 1"),
         (edited(14, b"\x06"), "package has 6 words, 5 are expected"),
-        (edited(111, b"\x07"), "component 1 is of kind 7; known are 0 .seed. and 1 .words."),
-        (edited(111, b"\x01"), "component 2 is of kind"),
-        (edited(176, b"\x00"), "package has 8 bytes after its end"),
         (PACKAGES[1].encode()[:60], "ends in leaf hash 1: 32 bytes are needed, 13 are left"),
-        (PACKAGES[1].encode()[:111], "ends in the kind of component 1"),
         (PACKAGES[1].encode()[:120], "ends in the salt of component 1"),
-        (PACKAGES[1].encode()[:-1], "ends in the payload of component 2: 40 bytes are needed, 39"),
+        (PACKAGES[1].encode()[:150], "ends in the seed of component 1: 32 bytes are needed, 7 are"),
+        (PACKAGES[1].encode()[:-1], "ends in the words of component 2: 40 bytes are needed, 39"),
         (PACKAGES[1].encode() + b"\0", "package has 1 bytes after its end"),
     ],
 )
@@ -182,8 +168,8 @@ def test_malformed_package_is_refused(data, message):
     [
         (15, CommitmentMismatch, "leaf hashes do not match the gradient commitment 0x"),
         (47, CommitmentMismatch, "leaf hashes do not match the gradient commitment 0x"),
-        (112, ComponentMismatch, "component 1 does not match its leaf: it hashes to 0x"),
-        (144, ComponentMismatch, "component 1 does not match its leaf"),
+        (111, ComponentMismatch, "component 1 does not match its leaf: it hashes to 0x"),
+        (143, ComponentMismatch, "component 1 does not match its leaf"),
         (180, ComponentMismatch, "component 2 does not match its leaf"),
         (210, ComponentMismatch, "component 2 does not match its leaf"),
     ],
@@ -232,7 +218,7 @@ def test_secrets_are_not_printed():
         (
             lambda: replace(
                 PACKAGES[0],
-                held=(Component(0, ComponentKind.SEED, b"", SEEDS[0]), PACKAGES[0].held[1]),
+                held=(Component(0, b"", SEEDS[0]), PACKAGES[0].held[1]),
             ),
             ShareError,
             "salt of component 0 has 0 bytes",
