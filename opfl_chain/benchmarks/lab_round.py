@@ -22,6 +22,7 @@ from opfl_chain.benchmarks.step import held, packages_of, shared
 from opfl_chain.chain.devnet import StartedDevnet, start_devnet
 from opfl_chain.mpc.judgement import check_deliveries
 from opfl_chain.mpc.ranks import MEMBERS
+from opfl_chain.nodes.allocator import keep_freed_memory
 from opfl_chain.protocol.aggregate import open_sum, sum_components
 from opfl_chain.protocol.delivery import Checked, Claim, Delivery, Expected
 from opfl_chain.protocol.gradient import Scheme
@@ -72,6 +73,7 @@ def round_costs(
     coordinates: int, input_words: int, clients: int, rounds: int, progress: Callable[[str], None]
 ) -> RoundCosts:
     """Measure on this machine; so many rounds are played on a chain."""
+    keep_freed_memory()  # as a member does
     random = np.random.default_rng(0)
     gradient, training_input = (
         random.integers(-(1 << 50), 1 << 50, count) for count in (coordinates, input_words)
@@ -198,7 +200,7 @@ def _aggregation_seconds(gradient: np.ndarray[Any, Any], clients: int) -> float:
 
         def once() -> Words:
             sums = list(pool.map(sum_components, accepted))
-            members.take([[own.tobytes() + following.tobytes() for own, following in sums]])
+            members.take([[b"".join(part.tobytes() for part in each) for each in sums]])
             components = {rank: own for rank, (own, _) in enumerate(sums)}
             opened = list(pool.map(open_sum, [components] * MEMBERS))
             return opened[0]

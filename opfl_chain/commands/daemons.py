@@ -58,12 +58,14 @@ def committee(file: File, example: Annotated[bool, example_option(COMMITTEE)] = 
     steps with the two other members inside MPC, attests verdicts, adds up what
     passed, checks every new model, and has those slashed who failed twice.
     """
+    from opfl_chain.nodes.allocator import keep_freed_memory
     from opfl_chain.nodes.logs import log_to_stderr
     from opfl_chain.nodes.misconduct import member_of
     from opfl_chain.nodes.settings import MemberSettings
 
     settings = MemberSettings.read(file)
     log_to_stderr(file.stem)
+    keep_freed_memory()
     with member_of(settings) as node:
         serve(node)
 

@@ -5,7 +5,6 @@ the sum are uniform but for the sum itself, so publishing all three tells no mor
 """
 
 from collections.abc import Mapping, Sequence
-from functools import reduce
 from typing import Final
 
 import numpy as np
@@ -34,7 +33,7 @@ def sum_components(accepted: Sequence[Held]) -> Held:
             f" {FEWEST_CONTRIBUTIONS} at least"
         )
     _check_sizes("accepted contributions", [part for held in accepted for part in held])
-    own, following = (reduce(np.add, parts) for parts in zip(*accepted, strict=True))
+    own, following = (_added(parts) for parts in zip(*accepted, strict=True))
     return own, following
 
 
@@ -54,6 +53,13 @@ def aggregate_hash(words: Words) -> bytes:
     """keccak256 of tag, number of words as 8 big-endian bytes, and the words."""
     data = bytes_of_words("aggregate", words) if words.size else b""
     return keccak256(TAG_AGGREGATE, words.size.to_bytes(8, "big"), data)
+
+
+def _added(parts: Sequence[UnsignedWords]) -> UnsignedWords:
+    total = parts[0].copy()
+    for part in parts[1:]:
+        total += part
+    return total
 
 
 def _check_sizes(name: str, arrays: Sequence[UnsignedWords]) -> None:

@@ -2,7 +2,8 @@
 
 The ring words are split as x = x0 + x1 + x2 modulo 2^64 and each component is committed to on its
 own, as it is sent, so that a member checks what it received without seeing the rest. x0 and x1 are
-sent as seeds: to hash these binds as much as to hash all words that they expand into.
+sent as seeds: to hash these binds as much as to hash all words that they expand into. Shares are
+hashed with SHA-256: there are megabytes of them, and no contract reads them.
 """
 
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from enum import Enum
 from typing import Final
 
 from opfl_chain.protocol.errors import ProtocolError
-from opfl_chain.protocol.hashing import TAG_GRADIENT, TAG_INPUT, TAG_SHARE, keccak256
+from opfl_chain.protocol.hashing import TAG_GRADIENT, TAG_INPUT, TAG_SHARE, keccak256, sha256
 from opfl_chain.protocol.ring import RING_WORD_BYTES
 from opfl_chain.protocol.widths import bytes32, unsigned_bytes
 
@@ -51,7 +52,7 @@ def share_hash(component_index: int, salt: bytes, sent: bytes) -> bytes:
             f" it must be one or more whole words of {RING_WORD_BYTES} bytes"
         )
     index = unsigned_bytes("component index", component_index, 8)
-    return keccak256(TAG_SHARE, index, bytes32("salt", salt), sent)
+    return sha256(TAG_SHARE, index, bytes32("salt", salt), sent)
 
 
 def shares_commitment(subject: Subject, share_hashes: Sequence[bytes]) -> bytes:

@@ -7,6 +7,7 @@ and r + 1 modulo 3, so that only x2 travels as words, to members 1 and 2.
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -40,7 +41,13 @@ _HEADER: Final = struct.Struct(">4sBBBQ")
 def key_stream(key: bytes, size: int, first_block: int = 0) -> bytes:
     """Return ``size`` bytes of AES-256 in counter mode, from counter block ``first_block``."""
     counter = modes.CTR(first_block.to_bytes(_BLOCK_BYTES, "big"))
-    return Cipher(algorithms.AES(bytes32("key", key)), counter).encryptor().update(bytes(size))
+    return Cipher(algorithms.AES(bytes32("key", key)), counter).encryptor().update(_zeros(size))
+
+
+@lru_cache(maxsize=4)
+def _zeros(size: int) -> bytes:
+    """Kept, because to make them takes as long as to encrypt them."""
+    return bytes(size)
 
 
 def expand(seed: bytes, count: int) -> UnsignedWords:
@@ -156,7 +163,9 @@ class SharedVector:
             raise ShareError("the two seeds are equal, and x1 would be x0")
         x = unsigned_words("words", words)
         x0, x1 = expand(seed0, x.size), expand(seed1, x.size)
-        return cls((x0, x1, x - x0 - x1), (seed0, seed1))
+        x2 = x - x0
+        x2 -= x1
+        return cls((x0, x1, x2), (seed0, seed1))
 
     @property
     def count(self) -> int:
