@@ -12,6 +12,7 @@ from functools import reduce
 import numpy as np
 
 from opfl_chain.mpc.arithmetic import (
+    Held,
     add_planes,
     any_bit,
     at_most,
@@ -21,37 +22,33 @@ from opfl_chain.mpc.arithmetic import (
     increment_planes,
     join,
     stack,
-    to_boolean,
+    to_planes,
 )
-from opfl_chain.mpc.bit_planes import WORD_BITS, full_lanes, planes_of, words_of
+from opfl_chain.mpc.bit_planes import full_lanes, planes_of, words_of
 from opfl_chain.mpc.boolean import BooleanCircuit, Shared, Words
 from opfl_chain.protocol.boundary import FACTOR_BITS, PaperBoundary
 from opfl_chain.protocol.quantiles import need
-
-_ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
-_SIGN = np.uint64(63)
 
 
 def is_inside(
     circuit: BooleanCircuit,
     boundary: PaperBoundary,
-    gradient: tuple[Words, Words],
-    replay: tuple[Words, Words],
+    gradient: Held,
+    replay: Held,
 ) -> Shared:
-    """Return a word whose lowest bit is the verdict, and whose other bits are zero.
-
-    `gradient` and `replay` are the two ring components of each that this member holds.
-    """
+    """Return a word whose lowest bit is the verdict, and whose other bits are zero."""
     count = boundary.coordinates
-    differences, sums = _differences_and_sums(circuit, gradient, replay)
+    differences, sums = to_planes(
+        circuit,
+        (gradient[0] - replay[0], gradient[1] - replay[1]),
+        (gradient[0] + replay[0], gradient[1] + replay[1]),
+    )
     distance_bits = boundary.infinity.bit_length()
 
     sign, folded = _fold_sign(differences)
-    too_far = any_bit(circuit, folded.local(lambda w: w >> np.uint64(distance_bits)))
+    too_far = any_bit(circuit, folded[distance_bits:].local(lambda w: w.reshape(-1)))
     distance = increment_planes(
-        circuit,
-        planes(folded, distance_bits, extra=1),
-        planes(sign, 1)[0],
+        circuit, _widened(folded[:distance_bits], distance_bits + 1, 1), sign
     )
 
     within = [at_most_public(circuit, distance, [*boundary.absolute, boundary.infinity])]
@@ -67,19 +64,9 @@ def is_inside(
     return circuit.xor_public(outside, np.uint64(1))
 
 
-def _differences_and_sums(
-    circuit: BooleanCircuit, gradient: tuple[Words, Words], replay: tuple[Words, Words]
-) -> tuple[Shared, Shared]:
-    """Subtract and add on the ring shares, then turn both into bits in one go."""
-    own, following = (np.stack([g - m, g + m]) for g, m in zip(gradient, replay, strict=True))
-    both = to_boolean(circuit, own, following)
-    return both[0], both[1]
-
-
-def _fold_sign(words: Shared) -> tuple[Shared, Shared]:
-    """Split signed words into sign and one's complement: their size is the sum of the two."""
-    sign = words.local(lambda w: w >> _SIGN)
-    return sign, words ^ sign.local(lambda w: w * _ONES)
+def _fold_sign(planes: Shared) -> tuple[Shared, Shared]:
+    """Split signed numbers into sign and one's complement: their size is the sum of the two."""
+    return planes[-1], planes ^ planes[-1:]
 
 
 def _within_factors(
@@ -92,14 +79,14 @@ def _within_factors(
     """Test factor * distance <= |sum| + 2 * epsilon, for every factor."""
     bits = distance.shape[0] + max(factors).bit_length()
     sign, folded = _fold_sign(sums)
-    allowance, carry = _add_public(circuit, planes(folded, bits), 2 * epsilon, planes(sign, 1)[0])
+    allowance, carry = _add_public(circuit, folded[:bits], 2 * epsilon, sign)
     multiples = _odd_multiples(circuit, distance, {_odd_part(factor) for factor in factors})
     scaled = stack(
         *(_widened(multiples[_odd_part(c)], bits, c // _odd_part(c)) for c in factors)
     ).local(lambda w: w.swapaxes(0, 1))
     within = at_most(circuit, scaled, allowance[:, None])
-    beyond = planes(folded.local(lambda w: w >> np.uint64(bits)), WORD_BITS - bits)
-    large = reduce(lambda a, b: disjunction(circuit, a, b), [carry, *_halved(circuit, beyond)])
+    beyond = _halved(circuit, folded[bits:])
+    large = reduce(lambda a, b: disjunction(circuit, a, b), [carry, *beyond])
     return disjunction(circuit, within, large[None])
 
 
@@ -174,13 +161,3 @@ def _halved(circuit: BooleanCircuit, planes_: Shared) -> list[Shared]:
         folded = disjunction(circuit, planes_[:half], planes_[half : 2 * half])
         planes_ = join(folded, planes_[2 * half :])
     return [planes_[0]] if planes_.shape[0] else []
-
-
-def planes(shared: Shared, bits: int, extra: int = 0) -> Shared:
-    """Return bit planes of shared words, and planes of zeros on top."""
-
-    def turn(w: Words) -> Words:
-        low = planes_of(np.ascontiguousarray(w), bits)
-        return np.concatenate([low, np.zeros((extra, low.shape[1]), np.uint64)])
-
-    return shared.local(turn)

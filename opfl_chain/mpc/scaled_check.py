@@ -12,26 +12,25 @@ from functools import reduce
 import numpy as np
 
 from opfl_chain.mpc.arithmetic import (
+    Held,
     any_bit,
     at_most,
     at_most_public,
+    carries,
     count_lanes,
     disjunction,
     join,
-    stack,
-    to_boolean,
+    raised,
+    to_planes,
 )
-from opfl_chain.mpc.bit_planes import WORD_BITS, planes_of
+from opfl_chain.mpc.bit_planes import WORD_BITS, planes_of, words_of
 from opfl_chain.mpc.boolean import BooleanCircuit, Shared, Words
-from opfl_chain.mpc.profile_check import planes, some_count_is_short
+from opfl_chain.mpc.profile_check import some_count_is_short
 from opfl_chain.protocol.guided import GuidedBoundary
 from opfl_chain.protocol.quantiles import need
 
 _ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
-_SIGN = np.uint64(63)
 _EXPONENT_BITS = 6
-
-Held = tuple[Words, Words]
 
 
 def is_inside_scaled(
@@ -47,13 +46,11 @@ def is_inside_scaled(
     learn it has all 64 rungs, and as exponents have six bits, nothing is shifted.
     """
     count = boundary.coordinates
-    own, following = (
-        np.concatenate([g - m, g + m, ladder])
-        for g, m, ladder in zip(gradient, replay, headroom_ladder, strict=True)
-    )
-    words = to_boolean(circuit, own, following)
-    distance, total = _size(words[:count]), _size(words[count : 2 * count])
-    unit = _unit_ladder(circuit, boundary, total, words[2 * count :])
+    differences = gradient[0] - replay[0], gradient[1] - replay[1]
+    sums = gradient[0] + replay[0], gradient[1] + replay[1]
+    distance, total, headroom = to_planes(circuit, differences, sums, headroom_ladder)
+    distance, total = _size(distance), _size(total)
+    unit = _unit_ladder(circuit, boundary, total, headroom.local(lambda p: words_of(p, 1)))
     excess = _shifted_by(circuit, _excess(circuit, distance, total, boundary), unit)
 
     bits = max(*boundary.bounds, boundary.infinity, 1).bit_length()
@@ -64,20 +61,18 @@ def is_inside_scaled(
     return circuit.xor_public(disjunction(circuit, too_far, too_few), np.uint64(1))
 
 
-def _size(words: Shared) -> Shared:
+def _size(planes: Shared) -> Shared:
     """Invert the negative ones."""
-    return words.local(lambda w: w ^ (w >> _SIGN) * _ONES)
+    return planes ^ planes[-1:]
 
 
 def _unit_ladder(
     circuit: BooleanCircuit, boundary: GuidedBoundary, total: Shared, headroom: Shared
 ) -> Shared:
     """Return the ladder of a unit: the scale less the resolution, or the headroom if larger."""
-    ladders = total
-    for distance in np.array([1, 2, 4, 8, 16, 32], np.uint64):
-        moved = Shared(ladders.own >> distance, ladders.following >> distance)
-        ladders = disjunction(circuit, ladders, moved)
-    counts = count_lanes(circuit, ladders)
+    from_the_top = total[::-1]
+    ladders = carries(circuit, from_the_top, circuit.invert(from_the_top))[::-1]
+    counts = count_lanes(circuit, ladders.local(lambda p: words_of(p, boundary.coordinates)))
     at_least = boundary.coordinates - need(boundary.scale_quantile, boundary.coordinates) + 1
     bounds = planes_of(np.full(WORD_BITS, at_least, np.uint64), counts.shape[0])
     scale = at_most(circuit, circuit.public(bounds), counts)
@@ -88,17 +83,20 @@ def _unit_ladder(
 def _excess(
     circuit: BooleanCircuit, distance: Shared, total: Shared, boundary: GuidedBoundary
 ) -> Shared:
-    """Return, in bit planes, the distance less the allowance, or zero if that is larger."""
-    shift = np.uint64(boundary.allowance_shift)
-    allowance = planes(total.local(lambda w: w >> shift), WORD_BITS)
-    numbers = planes(distance, WORD_BITS)
-    borrow = circuit.public(np.zeros(numbers.shape[1:], np.uint64))
-    difference = []
-    for j in range(WORD_BITS):
-        d, a = numbers[j], allowance[j]
-        difference.append(d ^ a ^ borrow)
-        borrow ^= circuit.conjunction(circuit.invert(d ^ borrow), a ^ borrow)
-    return circuit.conjunction(stack(*difference), circuit.invert(borrow)[None])
+    """Return the distance less the allowance, or zero if that is larger."""
+    allowance = _divided(circuit, total, boundary.allowance_shift)
+    differs = distance ^ allowance
+    borrows = carries(
+        circuit, circuit.conjunction(circuit.invert(distance), allowance), circuit.invert(differs)
+    )
+    difference = differs ^ raised(circuit, borrows)
+    return circuit.conjunction(difference, circuit.invert(borrows[-1:]))
+
+
+def _divided(circuit: BooleanCircuit, numbers: Shared, exponent: int) -> Shared:
+    """Divide numbers in bit planes by a power of two."""
+    nothing = circuit.public(np.zeros((exponent, *numbers.shape[1:]), np.uint64))
+    return join(numbers[exponent:], nothing)
 
 
 def _shifted_by(circuit: BooleanCircuit, numbers: Shared, ladder: Shared) -> Shared:
@@ -106,8 +104,7 @@ def _shifted_by(circuit: BooleanCircuit, numbers: Shared, ladder: Shared) -> Sha
     for j in range(_EXPONENT_BITS):
         step = 1 << j
         chosen = Shared(_exponent_bit(ladder.own, step), _exponent_bit(ladder.following, step))
-        nothing = circuit.public(np.zeros((step, *numbers.shape[1:]), np.uint64))
-        moved = join(numbers[step:], nothing)
+        moved = _divided(circuit, numbers, step)
         numbers ^= circuit.conjunction(numbers ^ moved, chosen[None])
     return numbers
 
