@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from opfl_chain.models.float_operations import FloatOperations
 from opfl_chain.models.model import Model
 from opfl_chain.models.relus import relu_units
+from opfl_chain.mpc.arithmetic import Held
 from opfl_chain.mpc.boolean import Words
-from opfl_chain.mpc.gates import Held
 from opfl_chain.protocol.advice import AdviceFormat, advise
 from opfl_chain.protocol.boundary import PaperBoundary
 from opfl_chain.protocol.fixed_point import FixedPoint

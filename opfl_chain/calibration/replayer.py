@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from opfl_chain.calibration.side_by_side import StepReplays
 from opfl_chain.calibration.steps import HonestStep
+from opfl_chain.mpc.arithmetic import Held
 from opfl_chain.mpc.committee import Committee
-from opfl_chain.mpc.gates import Contribution, Held, replay_inputs
+from opfl_chain.mpc.gates import Contribution, replay_inputs
 from opfl_chain.mpc.replay_names import ARGUMENTS, GRADIENT, PRE_ACTIVATIONS, TOTALS
 from opfl_chain.mpc.session import Session
 from opfl_chain.mpc.shares import Share, arithmetic_share

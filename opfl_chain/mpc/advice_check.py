@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from opfl_chain.mpc.arithmetic import (
+    Held,
     add_public,
     any_bit,
     disjunction,
@@ -21,13 +22,11 @@ from opfl_chain.mpc.arithmetic import (
     negative,
     to_boolean,
 )
-from opfl_chain.mpc.boolean import BooleanCircuit, Shared, Words
+from opfl_chain.mpc.boolean import BooleanCircuit, Shared
 from opfl_chain.protocol.advice import LOWEST_ARGUMENT, AdviceFormat
 
 _SIGN = np.uint64(63)
 _BIT = np.uint64(1)
-
-Held = tuple[Words, Words]
 
 
 @dataclass(frozen=True)
@@ -44,14 +43,14 @@ class FollowedAdvice:
     """Of the input, which is checked to be one-hot elsewhere."""
 
 
-def bears_out(
+def advice_faults(
     circuit: BooleanCircuit,
     form: AdviceFormat,
     followed: FollowedAdvice,
     mask_tolerance: int,
     ceiling_tolerance: int,
 ) -> Shared:
-    """Return a word whose lowest bit says that all is as it was advised."""
+    """Return words that are zero if all is as it was advised."""
     rank, one = circuit.rank, 1 << form.fraction_bits
     octave = math.ceil(math.log(2) * one)
     bits = tuple(part[: form.lifts.stop] for part in followed.advice)
@@ -84,7 +83,7 @@ def bears_out(
     could_be_higher = circuit.xor_public(
         disjunction(circuit, any_bit(circuit, close), highest), _BIT
     )
-    faults = join(
+    return join(
         bit_words.masked(~_BIT),
         circuit.xor_public(chosen_word, _BIT),
         wrong_side,
@@ -93,4 +92,3 @@ def bears_out(
         under,
         could_be_higher,
     )
-    return circuit.xor_public(any_bit(circuit, faults), _BIT)

@@ -73,6 +73,16 @@ def carries(circuit: BooleanCircuit, generate: Shared, propagate: Shared) -> Sha
     return found
 
 
+def carry_out(circuit: BooleanCircuit, generate: Shared, propagate: Shared) -> Shared:
+    """Return what the highest plane carries."""
+    while (count := generate.shape[0]) > 1:
+        lower, upper, left = slice(0, count - 1, 2), slice(1, None, 2), slice(count & ~1, None)
+        pair = circuit.conjunction(propagate[upper][None], stack(generate[lower], propagate[lower]))
+        generate = join(generate[upper] ^ pair[0], generate[left])
+        propagate = join(pair[1], propagate[left])
+    return generate[0]
+
+
 def raised(circuit: BooleanCircuit, planes: Shared) -> Shared:
     """Move every plane one up, to where carries go; the highest is lost."""
     nothing = circuit.public(np.zeros((1, *planes.shape[1:]), np.uint64))
@@ -152,6 +162,16 @@ def at_most(circuit: BooleanCircuit, left: Shared, right: Shared) -> Shared:
     return result
 
 
+def reaches(circuit: BooleanCircuit, number: Shared, bounds: Words) -> Shared:
+    """Compare numbers in bit planes with public bounds in as many planes: number >= bound.
+
+    Few rounds where `at_most_public` has few conjunctions.
+    """
+    less = circuit.invert(number)
+    borrow = carry_out(circuit, less.masked(bounds), circuit.xor_public(less, bounds))
+    return circuit.invert(borrow)
+
+
 def count_lanes(circuit: BooleanCircuit, words: Shared) -> Shared:
     """Count, for each of the 64 lanes, in how many of the words its bit is one.
 
@@ -167,7 +187,7 @@ def count_lanes(circuit: BooleanCircuit, words: Shared) -> Shared:
         ]
         a, b, c = (join(*(parts[i] for parts in cut)) for i in range(3))
         ab = a ^ b
-        carries = a ^ circuit.conjunction(ab, a ^ c)
+        doubled = a ^ circuit.conjunction(ab, a ^ c)
         sums = ab ^ c
         next_weights: list[Shared] = []
         start = 0
@@ -177,23 +197,31 @@ def count_lanes(circuit: BooleanCircuit, words: Shared) -> Shared:
             if carried is not None:
                 parts.append(carried)
             next_weights.append(join(*parts))
-            carried = carries[start : start + n]
+            carried = doubled[start : start + n]
             start += n
         if carried is not None and carried.shape[0]:
             next_weights.append(carried)
         weights = next_weights
     zero = circuit.public(np.zeros(1, np.uint64))
-    first = stack(*(group[0:1] if group.shape[0] else zero for group in weights))
-    second = stack(*(group[1:2] if group.shape[0] > 1 else zero for group in weights))
-    return add_planes(circuit, first, second)
+    # A plane more, for the last carry.
+    first = stack(*(group[0:1] if group.shape[0] else zero for group in weights), zero)
+    second = stack(*(group[1:2] if group.shape[0] > 1 else zero for group in weights), zero)
+    propagate, generate = first ^ second, circuit.conjunction(first, second)
+    return propagate ^ raised(circuit, carries(circuit, generate, propagate))
 
 
-def any_bit(circuit: BooleanCircuit, words: Shared) -> Shared:
-    """Return one word whose lowest bit says whether any bit of any word is one."""
+def any_word(circuit: BooleanCircuit, words: Shared) -> Shared:
+    """Return the disjunction of all words, or of all planes: of the first axis."""
     while words.shape[0] > 1:
         half = words.shape[0] // 2
         folded = disjunction(circuit, words[:half], words[half : 2 * half])
         words = join(folded, words[2 * half :])
+    return words
+
+
+def any_bit(circuit: BooleanCircuit, words: Shared) -> Shared:
+    """Return one word whose lowest bit says whether any bit of any word is one."""
+    words = any_word(circuit, words)
     for distance in np.array([32, 16, 8, 4, 2, 1], np.uint64):
         moved = Shared(words.own >> distance, words.following >> distance)
         words = disjunction(circuit, words, moved)

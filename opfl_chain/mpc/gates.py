@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from opfl_chain.mpc.advice_check import FollowedAdvice, bears_out
-from opfl_chain.mpc.arithmetic import add_public, join
-from opfl_chain.mpc.boolean import BooleanCircuit, Shared, Transport, Words
+from opfl_chain.mpc.advice_check import FollowedAdvice, advice_faults
+from opfl_chain.mpc.arithmetic import Held, add_public, any_bit, join
+from opfl_chain.mpc.boolean import BooleanCircuit, Shared, Transport
 from opfl_chain.mpc.executable import Executable
-from opfl_chain.mpc.input_check import InputRules, is_training_input
-from opfl_chain.mpc.profile_check import is_inside
+from opfl_chain.mpc.input_check import InputRules, input_faults
+from opfl_chain.mpc.profile_check import profile_faults
 from opfl_chain.mpc.replay_names import (
     ARGUMENTS,
     CEILINGS,
@@ -31,19 +31,16 @@ from opfl_chain.mpc.replay_names import (
     TARGETS,
     TOTALS,
 )
-from opfl_chain.mpc.scaled_check import is_inside_scaled
+from opfl_chain.mpc.scaled_check import scaled_faults
 from opfl_chain.mpc.session import Session, SessionInput
 from opfl_chain.mpc.shares import Share, arithmetic_share
-from opfl_chain.mpc.tree_check import opens_tree
+from opfl_chain.mpc.tree_check import tree_faults
 from opfl_chain.protocol.advice import AdviceFormat
 from opfl_chain.protocol.boundary import PaperBoundary
 from opfl_chain.protocol.gradient import Subject
 from opfl_chain.protocol.guided import GuidedBoundary
 from opfl_chain.protocol.inputs import InputFormat
 from opfl_chain.protocol.rules import Boundary, boundary_from_json
-
-Held = tuple[Words, Words]
-"""The two ring components of a secret vector that a member holds."""
 
 PlainTree = list[Any]
 """Tag, commitment and the two components of an opening, as they go to another process."""
@@ -120,37 +117,41 @@ def decide(
 ) -> list[bool]:
     """A procedure: the verdicts over gradients and their replays, opened."""
     circuit = BooleanCircuit(transport, secrets.token_bytes(32))
-    rule = boundary_from_json(boundary)
-    verdicts = []
+    rule, rules = boundary_from_json(boundary), InputRules(*input_rules)
+    faults = []
     for contribution in evidence:
         if isinstance(rule, GuidedBoundary):
             form = AdviceFormat(*advice_form)
-            features = InputRules(*input_rules).feature_words
-            verdict = _bears_out_and_is_inside(circuit, rule, form, features, contribution)
+            replay = _guided_faults(circuit, rule, form, rules.feature_words, contribution)
         else:
-            verdict = _is_inside(circuit, rule, contribution)
-        well_formed = is_training_input(
-            circuit, InputRules(*input_rules), _held(contribution[_INPUT])
+            replay = _plain_faults(circuit, rule, contribution)
+        faults.append(
+            join(
+                replay,
+                input_faults(circuit, rules, _held(contribution[_INPUT])),
+                *(_tree_faults(circuit, tree) for tree in contribution[_TREES]),
+            )
         )
-        verdict = circuit.conjunction(verdict, well_formed)
-        for tree in contribution[_TREES]:
-            verdict = circuit.conjunction(verdict, _opens(circuit, tree))
-        verdicts.append(verdict)
-    return [bool(bit == 1) for bit in circuit.open(join(*verdicts))]
+    return _without_fault(circuit, faults)
 
 
 def decide_openings(transport: Transport, *, trees: list[PlainTree]) -> list[bool]:
     """A procedure: whether each tree opens, opened."""
     circuit = BooleanCircuit(transport, secrets.token_bytes(32))
-    verdicts = [_opens(circuit, tree) for tree in trees]
-    return [bool(bit == 1) for bit in circuit.open(join(*verdicts))]
+    return _without_fault(circuit, [_tree_faults(circuit, tree) for tree in trees])
 
 
-def _is_inside(circuit: BooleanCircuit, rule: PaperBoundary, evidence: Evidence) -> Shared:
-    return is_inside(circuit, rule, _held(evidence[GRADIENT]), _held(evidence[_REPLAY]))
+def _without_fault(circuit: BooleanCircuit, faults: Sequence[Shared]) -> list[bool]:
+    """Open one bit for each: whether all of its words are zero."""
+    found = join(*(any_bit(circuit, words) for words in faults))
+    return [bool(bit == 0) for bit in circuit.open(found)]
 
 
-def _bears_out_and_is_inside(
+def _plain_faults(circuit: BooleanCircuit, rule: PaperBoundary, evidence: Evidence) -> Shared:
+    return profile_faults(circuit, rule, _held(evidence[GRADIENT]), _held(evidence[_REPLAY]))
+
+
+def _guided_faults(
     circuit: BooleanCircuit,
     rule: GuidedBoundary,
     form: AdviceFormat,
@@ -174,21 +175,21 @@ def _bears_out_and_is_inside(
         _held(evidence[TOTALS]),
         (own_input[features:], following_input[features:]),
     )
-    return circuit.conjunction(
-        is_inside_scaled(
+    return join(
+        scaled_faults(
             circuit,
             rule,
             _held(evidence[GRADIENT]),
             (replay.own, replay.following),
             add_public(circuit.rank, (own, following), -1),
         ),
-        bears_out(circuit, form, followed, rule.mask_tolerance, rule.ceiling_tolerance),
+        advice_faults(circuit, form, followed, rule.mask_tolerance, rule.ceiling_tolerance),
     )
 
 
-def _opens(circuit: BooleanCircuit, tree: PlainTree) -> Shared:
+def _tree_faults(circuit: BooleanCircuit, tree: PlainTree) -> Shared:
     tag, commitment, *opening = tree
-    return opens_tree(circuit, tag, commitment, _held(opening))
+    return tree_faults(circuit, tag, commitment, _held(opening))
 
 
 def _plain(tree: TreeOpening) -> PlainTree:

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from opfl_chain.mpc.arithmetic import add_public, any_bit, join, negative, to_boolean
-from opfl_chain.mpc.boolean import BooleanCircuit, Shared, Words
+from opfl_chain.mpc.arithmetic import Held, add_public, join, negative, to_boolean
+from opfl_chain.mpc.boolean import BooleanCircuit, Shared
 from opfl_chain.protocol.inputs import InputFormat
 
 _SIGN = np.uint64(63)
-_BIT = np.uint64(1)
 
 
 @dataclass(frozen=True)
@@ -34,10 +33,8 @@ class InputRules:
         return cls(form.feature_words, form.classes, 1 << form.fraction_bits, lowest, highest)
 
 
-def is_training_input(
-    circuit: BooleanCircuit, rules: InputRules, words: tuple[Words, Words]
-) -> Shared:
-    """Return a word whose lowest bit says that the words encode an input."""
+def input_faults(circuit: BooleanCircuit, rules: InputRules, words: Held) -> Shared:
+    """Return words that are zero if what is given encodes an input."""
     rank = circuit.rank
     features = words[0][: rules.feature_words], words[1][: rules.feature_words]
     targets = words[0][rules.feature_words :], words[1][rules.feature_words :]
@@ -52,9 +49,8 @@ def is_training_input(
     in_range, one_hot = bits[: 2 * rules.feature_words], bits[2 * rules.feature_words :]
     count = targets[0].size
     one = np.uint64(rules.one)
-    faults = join(
+    return join(
         in_range.local(lambda w: w >> _SIGN),
         one_hot[:count].masked(~one),
         circuit.xor_public(one_hot[count:], one),
     )
-    return circuit.xor_public(any_bit(circuit, faults), _BIT)

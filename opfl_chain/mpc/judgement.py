@@ -14,9 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from opfl_chain.mpc.arithmetic import Held
 from opfl_chain.mpc.executable import Executable
 from opfl_chain.mpc.findings import Finding, compare_findings
-from opfl_chain.mpc.gates import Contribution, Held, TreeOpening, audit, open_trees
+from opfl_chain.mpc.gates import Contribution, TreeOpening, audit, open_trees
 from opfl_chain.mpc.replays import Replays
 from opfl_chain.mpc.session import Session
 from opfl_chain.protocol.advice import AdviceFormat

@@ -7,20 +7,20 @@ thresholds at once; counting turns the planes so that a word holds all threshold
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 
 import numpy as np
 
 from opfl_chain.mpc.arithmetic import (
     Held,
     add_planes,
-    any_bit,
+    any_word,
     at_most,
     at_most_public,
     count_lanes,
     disjunction,
     increment_planes,
     join,
+    reaches,
     stack,
     to_planes,
 )
@@ -30,13 +30,10 @@ from opfl_chain.protocol.boundary import FACTOR_BITS, PaperBoundary
 from opfl_chain.protocol.quantiles import need
 
 
-def is_inside(
-    circuit: BooleanCircuit,
-    boundary: PaperBoundary,
-    gradient: Held,
-    replay: Held,
+def profile_faults(
+    circuit: BooleanCircuit, boundary: PaperBoundary, gradient: Held, replay: Held
 ) -> Shared:
-    """Return a word whose lowest bit is the verdict, and whose other bits are zero."""
+    """Return words that are zero if the discrepancies are inside the boundary."""
     count = boundary.coordinates
     differences, sums = to_planes(
         circuit,
@@ -46,12 +43,12 @@ def is_inside(
     distance_bits = boundary.infinity.bit_length()
 
     sign, folded = _fold_sign(differences)
-    too_far = any_bit(circuit, folded[distance_bits:].local(lambda w: w.reshape(-1)))
     distance = increment_planes(
         circuit, _widened(folded[:distance_bits], distance_bits + 1, 1), sign
     )
 
-    within = [at_most_public(circuit, distance, [*boundary.absolute, boundary.infinity])]
+    small = at_most_public(circuit, distance, [*boundary.absolute, boundary.infinity])
+    within = [small[:-1], none_above(circuit, small[-1:], folded[distance_bits:])]
     needed = [*(need(p, count) for p in boundary.grid), count]
     factors = [factor for factor in boundary.relative if factor]
     if factors:
@@ -59,9 +56,12 @@ def is_inside(
             need(p, count) for p, c in zip(boundary.grid, boundary.relative, strict=True) if c
         ]
         within.append(_within_factors(circuit, distance, sums, factors, boundary.epsilon))
-    too_few = some_count_is_short(circuit, join(*within), needed, count)
-    outside = disjunction(circuit, too_far, too_few)
-    return circuit.xor_public(outside, np.uint64(1))
+    return short_counts(circuit, join(*within), needed, count)
+
+
+def none_above(circuit: BooleanCircuit, within: Shared, planes: Shared) -> Shared:
+    """Keep, of the numbers within a bound, those that have no bit in the planes above it."""
+    return circuit.conjunction(within, circuit.invert(any_word(circuit, planes)))
 
 
 def _fold_sign(planes: Shared) -> tuple[Shared, Shared]:
@@ -85,22 +85,20 @@ def _within_factors(
         *(_widened(multiples[_odd_part(c)], bits, c // _odd_part(c)) for c in factors)
     ).local(lambda w: w.swapaxes(0, 1))
     within = at_most(circuit, scaled, allowance[:, None])
-    beyond = _halved(circuit, folded[bits:])
-    large = reduce(lambda a, b: disjunction(circuit, a, b), [carry, *beyond])
-    return disjunction(circuit, within, large[None])
+    large = any_word(circuit, join(carry[None], folded[bits:]))
+    return disjunction(circuit, within, large)
 
 
-def some_count_is_short(
+def short_counts(
     circuit: BooleanCircuit, within: Shared, needed: Sequence[int], count: int
 ) -> Shared:
-    """Return a word whose lowest bit says that some threshold has too few coordinates."""
+    """Return a word of which bit t says that threshold t has too few coordinates."""
     lanes = full_lanes(count)
     turned = within.masked(lanes).local(lambda w: words_of(w, count))
     counts = count_lanes(circuit, turned)
-    bits = counts.shape[0]
-    bounds = planes_of(np.array(needed, np.uint64), bits)
-    reached = at_most(circuit, circuit.public(bounds), counts)
-    return any_bit(circuit, circuit.invert(reached).masked(full_lanes(len(needed))))
+    bounds = planes_of(np.array(needed, np.uint64), counts.shape[0])
+    reached = reaches(circuit, counts, bounds)
+    return circuit.invert(reached).masked(full_lanes(len(needed)))
 
 
 def _odd_multiples(circuit: BooleanCircuit, number: Shared, wanted: set[int]) -> dict[int, Shared]:
@@ -152,12 +150,3 @@ def _add_public(
     if summand >> number.shape[0]:
         raise ValueError(f"{summand} does not fit into {number.shape[0]} bits")
     return stack(*total), carry
-
-
-def _halved(circuit: BooleanCircuit, planes_: Shared) -> list[Shared]:
-    """Fold planes by disjunction until one is left; none stay none."""
-    while planes_.shape[0] > 1:
-        half = planes_.shape[0] // 2
-        folded = disjunction(circuit, planes_[:half], planes_[half : 2 * half])
-        planes_ = join(folded, planes_[2 * half :])
-    return [planes_[0]] if planes_.shape[0] else []

@@ -13,19 +13,18 @@ import numpy as np
 
 from opfl_chain.mpc.arithmetic import (
     Held,
-    any_bit,
-    at_most,
     at_most_public,
     carries,
     count_lanes,
     disjunction,
     join,
     raised,
+    reaches,
     to_planes,
 )
 from opfl_chain.mpc.bit_planes import WORD_BITS, planes_of, words_of
 from opfl_chain.mpc.boolean import BooleanCircuit, Shared, Words
-from opfl_chain.mpc.profile_check import some_count_is_short
+from opfl_chain.mpc.profile_check import none_above, short_counts
 from opfl_chain.protocol.guided import GuidedBoundary
 from opfl_chain.protocol.quantiles import need
 
@@ -33,14 +32,14 @@ _ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
 _EXPONENT_BITS = 6
 
 
-def is_inside_scaled(
+def scaled_faults(
     circuit: BooleanCircuit,
     boundary: GuidedBoundary,
     gradient: Held,
     replay: Held,
     headroom_ladder: Held,
 ) -> Shared:
-    """Return a word whose lowest bit is the verdict, and whose other bits are zero.
+    """Return words that are zero if the discrepancies are inside the boundary.
 
     All are ring components that this member holds; the ladder is one word. If there was nothing to
     learn it has all 64 rungs, and as exponents have six bits, nothing is shifted.
@@ -56,9 +55,8 @@ def is_inside_scaled(
     bits = max(*boundary.bounds, boundary.infinity, 1).bit_length()
     within = at_most_public(circuit, excess[:bits], [*boundary.bounds, boundary.infinity])
     needed = [*(need(p, count) for p in boundary.grid), count]
-    too_few = some_count_is_short(circuit, within, needed, count)
-    too_far = any_bit(circuit, excess[bits:].local(lambda w: w.reshape(-1)))
-    return circuit.xor_public(disjunction(circuit, too_far, too_few), np.uint64(1))
+    within = join(within[:-1], none_above(circuit, within[-1:], excess[bits:]))
+    return short_counts(circuit, within, needed, count)
 
 
 def _size(planes: Shared) -> Shared:
@@ -75,7 +73,7 @@ def _unit_ladder(
     counts = count_lanes(circuit, ladders.local(lambda p: words_of(p, boundary.coordinates)))
     at_least = boundary.coordinates - need(boundary.scale_quantile, boundary.coordinates) + 1
     bounds = planes_of(np.full(WORD_BITS, at_least, np.uint64), counts.shape[0])
-    scale = at_most(circuit, circuit.public(bounds), counts)
+    scale = reaches(circuit, counts, bounds)
     resolution = np.uint64(boundary.resolution_bits)
     return disjunction(circuit, scale.local(lambda w: w >> resolution), headroom)
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from opfl_chain.mpc.arithmetic import any_bit, join, to_boolean
+from opfl_chain.mpc.arithmetic import Held, join, to_boolean
 from opfl_chain.mpc.boolean import BooleanCircuit, Shared, Words
 from opfl_chain.mpc.keccak import DIGEST_WORDS, keccak_blocks
 from opfl_chain.protocol.gradient_tree import CHILDREN_PER_NODE, SALT_WORDS, WORDS_PER_LEAF
 
 
-def opens_tree(
-    circuit: BooleanCircuit, tag: bytes, commitment: bytes, opening: tuple[Words, Words]
-) -> Shared:
-    """Return a word whose lowest bit says whether the opening is that of the commitment.
+def tree_faults(circuit: BooleanCircuit, tag: bytes, commitment: bytes, opening: Held) -> Shared:
+    """Return words that are zero if the opening is that of the commitment.
 
     `opening` holds this member's two ring components of the committed words and, behind them, of
     the four words of the salt.
@@ -26,8 +24,7 @@ def opens_tree(
     length = circuit.public(np.array([count], np.uint64))
     message = join(prefix, salt, top, length)
     digest = keccak_blocks(circuit, message[:, None])[:, 0]
-    difference = circuit.xor_public(digest, np.frombuffer(commitment, np.uint64))
-    return circuit.xor_public(any_bit(circuit, difference), np.uint64(1))
+    return circuit.xor_public(digest, np.frombuffer(commitment, np.uint64))
 
 
 def _top(circuit: BooleanCircuit, words: Shared) -> Shared:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from three_members import compute, held, ring_components
 
-from opfl_chain.mpc.advice_check import FollowedAdvice, bears_out
+from opfl_chain.mpc.advice_check import FollowedAdvice, advice_faults
 from opfl_chain.protocol.advice import AdviceFormat
 from opfl_chain.protocol.rules import boundary_from_json
 
@@ -34,7 +34,6 @@ def test_advice(case):
     def member(circuit):
         followed = FollowedAdvice(*(held(part, circuit.rank) for part in parts))
         tolerances = BOUNDARY.mask_tolerance, BOUNDARY.ceiling_tolerance
-        return circuit.open(bears_out(circuit, form, followed, *tolerances))
+        return circuit.open(advice_faults(circuit, form, followed, *tolerances))
 
-    (bit,) = compute(member)
-    assert bit == case["borneOut"]
+    assert compute(member).any() != case["borneOut"]

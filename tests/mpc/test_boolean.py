@@ -14,9 +14,13 @@ from opfl_chain.mpc.arithmetic import (
     any_bit,
     at_most,
     at_most_public,
+    carries,
+    carry_out,
     count_lanes,
     increment_planes,
+    reaches,
     to_boolean,
+    to_planes,
 )
 from opfl_chain.mpc.bit_planes import full_lanes, planes_of, words_of
 from opfl_chain.mpc.boolean import BooleanCircuit, Shared
@@ -54,6 +58,57 @@ def test_ring_shares_become_bits(values, seed):
     components = ring_components(array(values), np.random.default_rng(seed))
     bits = compute(lambda c: c.open(to_boolean(c, *held(components, c.rank))))
     assert bits.tolist() == values
+
+
+@few
+@given(st.lists(words, min_size=1, max_size=70), st.lists(words, min_size=1, max_size=3))
+def test_ring_shares_become_planes(many, few_):
+    rng = np.random.default_rng(0)
+    shares = [ring_components(array(values), rng) for values in (many, few_)]
+
+    def member(circuit):
+        planes = to_planes(circuit, *(held(components, circuit.rank) for components in shares))
+        return np.concatenate(
+            [
+                words_of(circuit.open(each), len(values))
+                for each, values in zip(planes, (many, few_), strict=True)
+            ]
+        )
+
+    assert compute(member).tolist() == many + few_
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5, 8, 17, 64])
+def test_carries_are_those_of_an_addition(count):
+    a, b = np.random.default_rng(count).integers(0, 2**count, (2, 40), dtype=np.uint64)
+
+    def member(circuit):
+        x, y = circuit.public(planes_of(a, count)), circuit.public(planes_of(b, count))
+        pair = circuit.conjunction(x, y), x ^ y
+        found = carries(circuit, *pair)
+        assert np.array_equal(
+            circuit.open(found[-1:]), circuit.open(carry_out(circuit, *pair)[None])
+        )
+        return words_of(circuit.open(found), a.size)
+
+    expected = [
+        sum((x % 2 ** (j + 1) + y % 2 ** (j + 1)) >> (j + 1) << j for j in range(count))
+        for x, y in zip(a.tolist(), b.tolist(), strict=True)
+    ]
+    assert compute(member).tolist() == expected
+
+
+@few
+@given(st.lists(st.integers(0, 2**17 - 1), min_size=1, max_size=64), st.integers(0, 2**17 - 1))
+def test_numbers_that_reach_a_bound(values, bound):
+    bounds = [bound, *values[1:]]
+
+    def member(circuit):
+        numbers = circuit.public(planes_of(array(values), 17))
+        return circuit.open(reaches(circuit, numbers, planes_of(array(bounds), 17))[None])
+
+    found = words_of(compute(member), len(values)).tolist()
+    assert found == [value >= least for value, least in zip(values, bounds, strict=True)]
 
 
 @few
@@ -149,13 +204,18 @@ def test_a_member_that_sends_a_wrong_size_is_named(messages, rank, reason):
     assert caught.value.rank == rank
 
 
-def test_what_a_member_receives_is_independent_of_the_secret():
+@pytest.mark.parametrize(
+    "to_bits",
+    [lambda c, own: to_boolean(c, *own), lambda c, own: to_planes(c, own)[0]],
+    ids=["words", "planes"],
+)
+def test_what_a_member_receives_is_independent_of_the_secret(to_bits):
     """The same circuit on two secrets: no message repeats, and their bits look alike."""
     zero, ones = np.zeros(4096, np.uint64), np.full(4096, 2**64 - 1, np.uint64)
 
     def transcript(secret):
         components = ring_components(secret, np.random.default_rng(7))
-        _, transports = run_members(lambda c: to_boolean(c, *held(components, c.rank)).own.sum())
+        _, transports = run_members(lambda c: to_bits(c, held(components, c.rank)).own.sum())
         return [b"".join(transport.received[1:]) for transport in transports]
 
     for first, second in zip(transcript(zero), transcript(ones), strict=True):

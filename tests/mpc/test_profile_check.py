@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from three_members import compute, held, ring_components
 
-from opfl_chain.mpc.profile_check import is_inside
+from opfl_chain.mpc.profile_check import profile_faults
 from opfl_chain.protocol.boundary import PaperBoundary, round_factor_down
 from opfl_chain.protocol.policy import PAPER_GRID
 from opfl_chain.protocol.profile import check_replay, quantiles
@@ -33,14 +33,11 @@ def verdict_in_mpc(boundary, gradient, replay, seed=0):
     rng = np.random.default_rng(seed)
     g, m = ring_components(gradient, rng), ring_components(replay, rng)
 
-    def verdict(circuit):
-        inside = is_inside(circuit, boundary, held(g, circuit.rank), held(m, circuit.rank))
-        return circuit.open(inside)
+    def member(circuit):
+        faults = profile_faults(circuit, boundary, held(g, circuit.rank), held(m, circuit.rank))
+        return circuit.open(faults)
 
-    opened = compute(verdict)
-    assert opened.shape == (1,)
-    assert opened[0] in (0, 1)
-    return bool(opened[0])
+    return not compute(member).any()
 
 
 def tight(gradient, replay, epsilon):

@@ -125,7 +125,7 @@ def test_the_search_finds_what_is_there():
 def test_one_bit_of_each_contribution_is_opened(overheard):
     assert len(overheard.opened) == 3  # once by each member
     for bits in overheard.opened:
-        assert bits.tolist() == [1, 0]
+        assert bits.tolist() == [0, 1]  # whether there is a fault
 
 
 def test_spu_reveals_nothing(overheard):
