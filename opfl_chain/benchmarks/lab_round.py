@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import socket
 import statistics
@@ -108,11 +107,15 @@ def round_costs(
 
 
 class Members:
-    """Listeners that take whatever is sent, write it to disk if it must last, and then say so."""
+    """Listeners that take whatever is sent, write it to disk if it must last, and then say so.
+
+    To disk as a member's SQLite does it: appended to one file, which is synced each time.
+    """
 
     def __init__(self, durable: bool) -> None:
-        self._durable = durable
         self._folder = tempfile.TemporaryDirectory(prefix="opfl-bench-")
+        self._journals = [Journal(Path(self._folder.name) / f"{rank}") for rank in range(MEMBERS)]
+        self._durable = durable
         self._sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(MEMBERS)]
         self._senders, self._receivers = ThreadPoolExecutor(_AT_ONCE), ThreadPoolExecutor(_AT_ONCE)
 
@@ -127,6 +130,8 @@ class Members:
             each.close()
         self._senders.shutdown()
         self._receivers.shutdown()
+        for journal in self._journals:
+            journal.close()
         self._folder.cleanup()
 
     def take(self, of_clients: Sequence[Sequence[bytes]]) -> None:
@@ -147,25 +152,38 @@ class Members:
                 raise AssertionError("a member did not acknowledge its package")
 
     def _listen(self, rank: int, listener: socket.socket) -> None:
-        for number in itertools.count():
+        while True:
             try:
                 connection, _ = listener.accept()
             except OSError:  # closed
                 return
-            file = Path(self._folder.name) / f"{rank}-{number}"
-            self._receivers.submit(self._receive, connection, file)
+            self._receivers.submit(self._receive, connection, self._journals[rank])
 
-    def _receive(self, connection: socket.socket, path: Path) -> None:
+    def _receive(self, connection: socket.socket, journal: Journal) -> None:
         with connection:
             (size,) = _LENGTH.unpack(connection.recv(_LENGTH.size, socket.MSG_WAITALL))
             package = bytearray(size)
             if connection.recv_into(package, size, socket.MSG_WAITALL) != size:
                 return  # without an acknowledgement
             if self._durable:
-                with path.open("wb", buffering=0) as file:
-                    file.write(package)
-                    os.fsync(file.fileno())
+                journal.append(package)
             connection.sendall(b"1")
+
+
+class Journal:
+    """A file in which all that was appended is on disk."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("ab", buffering=0)
+        self._one_at_a_time = threading.Lock()
+
+    def append(self, data: bytes | bytearray) -> None:
+        with self._one_at_a_time:
+            self._file.write(data)
+            os.fdatasync(self._file.fileno())
+
+    def close(self) -> None:
+        self._file.close()
 
 
 def _gate_seconds(
