@@ -40,10 +40,10 @@ DIFFERENCES = {
         " MPC does. Counted so, ours is cheaper than the paper's, though our audits also compare"
         " the whole gradient with its replay: beside full MPC as any JAX user would write it, that"
         " is, since our operations make full MPC faster too. The gate that every gradient passes,"
-        " the transfer of its shares to disks and the sums do not fall with the audit rate. At 1 %"
-        " they cost more than the audits, and keep the ratio of everything together below the"
-        " paper's. The node of the development chain takes as long again, most of it to answer"
-        " estimates of gas and other questions; a public chain does that work for its gas."
+        " the transfer of its shares to disks and the sums do not fall with the audit rate: at 1 %"
+        " they are nearly half of what it costs. The node of the development chain takes twice as"
+        " long as all of this, most of it to answer estimates of gas and other questions; a public"
+        " chain does that work for its gas."
     ),
     "deterrence": (
         "The paper gives the formula, and our simulation agrees with it. Its deposits are those of"
