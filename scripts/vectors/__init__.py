@@ -1,0 +1,1 @@
+"""What the files of tests/vectors hold: one concept per module."""
