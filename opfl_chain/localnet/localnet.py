@@ -169,6 +169,7 @@ class Localnet:
         """Until the job is closed, its slashes are settled and clients have their money back."""
         self.wait_until(lambda: self.view.is_closed, seconds, "the job is over", each)
         self.wait_until(self._slashes_settled, seconds, "all slashes are settled", each)
+        self.wait_until(self.has_attested_all, seconds, "members have attested all verdicts", each)
         self._tell("the unbonding delay passes")
         self.wait_until(self._all_unbonding, 60, "everybody asks for its money", each)
         self.mine_to(self.devnet.rpc.block_number() + self.job.terms.unbonding_delay + 1)
@@ -177,6 +178,24 @@ class Localnet:
     def mine_to(self, block: int) -> None:
         while (missing := block - self.devnet.rpc.block_number()) > 0:
             self.devnet.mine(min(missing, _MINED_AT_ONCE))
+
+    def has_attested_all(self) -> bool:
+        """Whether no honest member can attest any more what was decided without it.
+
+        One that was away may find out after the others have ended a round, until its deadline.
+        """
+        honest = {
+            self.addresses[f"member-{i}"]
+            for i, cheat in enumerate(self.plan.members)
+            if cheat is None
+        }
+        deadlines = [
+            round_.schedule.attest
+            for round_ in self.view.rounds()
+            if round_.verdict_hash is not None
+            and not honest <= set(self.view.attestations(round_.id))
+        ]
+        return not deadlines or self.devnet.rpc.block_number() >= max(deadlines)
 
     @property
     def _must_live(self) -> set[str]:

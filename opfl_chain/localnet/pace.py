@@ -23,6 +23,8 @@ class Pace:
         self._net = net
 
     def __call__(self) -> None:
+        if not self._net.has_attested_all():
+            return
         self._end_veto_phases()
         round_ = self._net.view.latest_round()
         if round_ is None or round_.over is not None:
