@@ -1,7 +1,7 @@
-"""`ape run deploy`: the four contracts, wired to each other.
+"""`ape run deploy`: deploy the four contracts, wired to each other.
 
-Their constructors take each other's addresses, so these are predicted from the deployer's nonce;
-the last contract refuses to be deployed if a prediction was wrong.
+Their constructors take each other's addresses, which are predicted from the deployer's nonce; the
+deployment of the last contract fails if a prediction was wrong.
 """
 
 import click

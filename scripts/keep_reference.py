@@ -1,10 +1,10 @@
-"""Keep a calibration as a reference of the package: `keep_reference.py CALIBRATION_FOLDER`."""
+"""Store a calibration as a reference in the package: `keep_reference.py CALIBRATION_FOLDER`."""
 
 import json
 import sys
 from pathlib import Path
 
-FOLDER = Path(__file__).parents[1] / "opfl_chain" / "calibration" / "reference"
+FOLDER = Path(__file__).parents[1] / "opfl_chain" / "lab" / "calibration" / "reference"
 
 
 def main() -> None:

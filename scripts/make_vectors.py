@@ -1,7 +1,7 @@
 """Write tests/vectors/*.json from the executable definitions of docs/SPEC.md.
 
     python scripts/make_vectors.py            write all files
-    python scripts/make_vectors.py --check    fail if a file is not what SPEC.md says
+    python scripts/make_vectors.py --check    fail if a file differs from SPEC.md
 
 Nothing of opfl_chain is imported: the vectors test the package and the contracts alike. Only
 the BLS arithmetic of beacon.json comes from a library, which published.json checks in turn.
@@ -70,7 +70,7 @@ def rendered() -> Iterator[tuple[Path, str]]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Write tests/vectors/*.json from docs/SPEC.md.")
-    parser.add_argument("--check", action="store_true", help="write nothing, fail on a difference")
+    parser.add_argument("--check", action="store_true", help="write nothing, fail on differences")
     check = parser.parse_args().check
     stale = []
     for path, text in rendered():
@@ -81,9 +81,9 @@ def main() -> int:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
     for path in stale:
-        print(f"{path} is not up to date" if check else f"wrote {path}")
+        print(f"{path} is out of date" if check else f"wrote {path}")
     if check and stale:
-        print("run python scripts/make_vectors.py and commit what changes", file=sys.stderr)
+        print("run python scripts/make_vectors.py and commit the changed files", file=sys.stderr)
         return 1
     return 0
 

@@ -13,8 +13,8 @@ from eth_account import Account
 from rich.console import Console
 
 from opfl_chain.chain.devnet import attach
-from opfl_chain.rehearsal.slashing_show import play
-from opfl_chain.rehearsal.stage import ACCOUNTS_BESIDE_CLIENTS, Stage
+from opfl_chain.jobs.contract_demo.contract_job import ACCOUNTS_BESIDE_CLIENTS, ContractJob
+from opfl_chain.jobs.contract_demo.slashing import play
 
 
 @click.command(cls=ConnectedProviderCommand)
@@ -27,6 +27,6 @@ def cli(clients, audit_rate):
     with (
         attach(chain.provider.http_uri) as network,
         tempfile.TemporaryDirectory(prefix="opfl-demo-") as folder,
-        Stage(network.rpc, funded, chain.mine, Path(folder)) as stage,
+        ContractJob(network.rpc, funded, chain.mine, Path(folder)) as actors,
     ):
-        play(stage, audit_rate, Console())
+        play(actors, audit_rate, Console())

@@ -1,8 +1,8 @@
 """Every `.tree` in tests/contracts lists exactly the tests of the Solidity file beside it.
 
 A branch `function / when condition / it outcome (errors and events)` is the test
-`test_Function_WhenCondition_Outcome`; a branch `fuzz` makes it `testFuzz_Function_Outcome`. What
-stands under `invariant` is a sentence that always holds.
+`test_Function_WhenCondition_Outcome`; a branch `fuzz` makes it `testFuzz_Function_Outcome`. A
+sentence under `invariant` always holds.
 """
 
 import re

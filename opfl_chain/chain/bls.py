@@ -1,9 +1,9 @@
 """BLS signatures on BLS12-381 with signatures in G1 and public keys in G2.
 
-A signature is unique for its key and message, which is what makes the audit beacon impossible to
-grind. Points have two encodings: EIP-2537 (what contracts take) and compressed (48 and 96 bytes,
-what others publish). Decoding refuses what is off the curve, outside the prime-order subgroup or
-the point at infinity, so that an object of these classes is always safe to use.
+A signature is unique for its key and message, so the audit beacon cannot be ground. Points have
+two encodings: EIP-2537 (for contracts) and compressed (48 and 96 bytes, the usual published form).
+Decoding refuses points off the curve, outside the prime-order subgroup or at infinity, so that
+objects of these classes are always safe to use.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ class _Point(Generic[P]):
             point = decode()
         except ValueError as error:
             raise InvalidPoint(
-                f"0x{encoded.hex()} is no point of {cls.group}: off the curve, outside the "
+                f"0x{encoded.hex()} is not a point of {cls.group}: off the curve, outside the "
                 f"subgroup or not canonical ({error})"
             ) from error
         if _is_infinity(point):
-            raise InvalidPoint(f"the point at infinity of {cls.group} is no key and no signature")
+            raise InvalidPoint(f"the point at infinity of {cls.group} is not a key or signature")
         return cls(point)
 
     def eip2537(self) -> bytes:
@@ -75,7 +75,7 @@ class _Point(Generic[P]):
 
 
 class Signature(_Point[G1Point]):
-    """A signature, one member's part of one, or a proof of possession."""
+    """A signature, a member's share of an aggregate, or a proof of possession."""
 
     group, kind, elements = "G1", G1Point, 2
 
@@ -87,13 +87,13 @@ class PublicKey(_Point[G2Point]):
 
 
 class SecretKey:
-    """Never printed: its representation shows the public key."""
+    """A secret key, whose `repr` shows only the public key."""
 
     def __init__(self, secret: bytes) -> None:
         if len(secret) != 32 or not 0 < int.from_bytes(secret, "big") < ORDER:
             raise InvalidScalar(
                 f"a BLS secret key is 32 big-endian bytes of a number between 1 and the group "
-                f"order; got {len(secret)} bytes that are not. Use SecretKey.generate()."
+                f"order; got {len(secret)} other bytes. Use SecretKey.generate()."
             )
         self._scalar = Scalar.from_be_bytes(secret)
         self.public_key = PublicKey(G2Point() * self._scalar)
@@ -109,7 +109,7 @@ class SecretKey:
         return Signature(G1Point.hash_to_curve(message, dst) * self._scalar)
 
     def prove_possession(self, statement: bytes) -> Signature:
-        """Sign a registration's statement, under a tag that no other signature uses."""
+        """Sign a registration's statement, under a domain tag that no other signature uses."""
         return self.sign(statement, POSSESSION_DST)
 
     def __repr__(self) -> str:
@@ -119,7 +119,7 @@ class SecretKey:
 def verify(
     public_key: PublicKey, message: bytes, signature: Signature, dst: bytes = SIGNATURE_DST
 ) -> bool:
-    """Whether e(signature, G2) = e(H(message), public key); one pairing check, about 2 ms."""
+    """Check e(signature, G2) = e(H(message), public key); one pairing check, about 2 ms."""
     if _is_infinity(signature.point) or _is_infinity(public_key.point):
         return False
     return GT.pairing_check(
@@ -132,12 +132,12 @@ def verify_possession(public_key: PublicKey, statement: bytes, proof: Signature)
 
 
 def aggregate_signatures(signatures: Sequence[Signature]) -> Signature:
-    """The sum: what the sum of the public keys verifies if all signed the same message."""
+    """Sum signatures of one message; the sum of the public keys verifies the result."""
     return Signature(_sum([signature.point for signature in signatures], "signatures"))
 
 
 def aggregate_public_keys(public_keys: Sequence[PublicKey]) -> PublicKey:
-    """Only for keys with proofs of possession: anyone can choose a key that cancels others."""
+    """Sum keys that have proofs of possession; without them a key could cancel others."""
     return PublicKey(_sum([key.point for key in public_keys], "public keys"))
 
 
@@ -146,7 +146,7 @@ def _sum(points: Sequence[P], what: str) -> P:
         raise InvalidPoint(f"no {what} to aggregate: give at least one")
     total = reduce(add, points)
     if _is_infinity(total):
-        raise InvalidPoint(f"the {what} cancel out to the point at infinity: one is a rogue key's")
+        raise InvalidPoint(f"the {what} sum to the point at infinity: one is from a rogue key")
     return total
 
 

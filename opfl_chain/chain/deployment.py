@@ -1,7 +1,7 @@
-"""The four contracts on a chain: created, written down, found again and checked.
+"""Deployment of the four contracts: create, record, reconnect and verify.
 
-They know each other's addresses from birth, though each needs the others' to be created: the
-address of a contract follows from its creator's address and nonce, so all are known beforehand.
+Their constructors take each other's addresses. That is possible because the address of a contract
+follows from its creator's address and nonce, so all are known beforehand.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from eth_typing import ChecksumAddress
 from eth_utils.crypto import keccak
 
 from opfl_chain.chain.bindings import Beacon, Deposits, Jobs, Slashing
-from opfl_chain.chain.call import Call
-from opfl_chain.chain.compiler import Artifact, Compilation, compile_contracts
+from opfl_chain.chain.contracts.compiler import Artifact, Compilation, compile_contracts
+from opfl_chain.chain.contracts.contract import Call
 from opfl_chain.chain.errors import ChainMismatch, DeploymentInvalid
-from opfl_chain.chain.files import write_atomically
 from opfl_chain.chain.rpc import Rpc, checksum, shown_url, tohex, unhex
-from opfl_chain.chain.sender import TransactionSender
+from opfl_chain.chain.send.sender import TransactionSender
+from opfl_chain.system.files import write_atomically
 
 # Slashing is last: its constructor checks that the others are wired to it.
 ORDER = ("Deposits", "Beacon", "Jobs", "Slashing")
@@ -30,7 +30,7 @@ ORDER = ("Deposits", "Beacon", "Jobs", "Slashing")
 
 @dataclass(frozen=True)
 class Contracts:
-    """The bindings, ready to use."""
+    """The bindings of the deployed contracts."""
 
     deposits: Deposits
     beacon: Beacon
@@ -49,7 +49,7 @@ class Contracts:
 
 @dataclass(frozen=True)
 class Deployment:
-    """Where the contracts are. `block` is the first that can hold events of theirs."""
+    """The contracts' addresses. `block` is the first that can hold their events."""
 
     chain_id: int
     genesis: str
@@ -96,7 +96,7 @@ class Deployment:
             ) from error
 
     def connect(self, rpc: Rpc, compilation: Compilation | None = None) -> Contracts:
-        """The contracts, once the chain has shown that it holds exactly what we compile."""
+        """Return the contracts after checking that the chain holds exactly what we compile."""
         self._require_chain(rpc)
         compilation = compilation or compile_contracts()
         for name in ORDER:
@@ -104,7 +104,7 @@ class Deployment:
             if tohex(keccak(code)) != self.code_hashes[name]:
                 raise DeploymentInvalid(
                     f"{self.addresses[name]} should hold {name} with code hash "
-                    f"{self.code_hashes[name]} and holds {tohex(keccak(code))} "
+                    f"{self.code_hashes[name]} but holds {tohex(keccak(code))} "
                     f"({len(code)} bytes). Was the chain restarted? Deploy again."
                 )
             require_code(compilation.artifacts[name], code, self.addresses[name])
@@ -154,12 +154,12 @@ def deploy(
 
 
 def created_address(creator: str, nonce: int) -> ChecksumAddress:
-    """Where a contract will be that this account creates with this nonce."""
+    """Return the address of the contract that this account creates with this nonce."""
     return checksum(keccak(rlp.encode([unhex(creator), nonce]))[12:])
 
 
 def require_code(artifact: Artifact, code: bytes, address: str) -> None:
-    """Raise unless `code` is what we compile, up to what the constructor filled in."""
+    """Raise unless `code` is what we compile, ignoring immutables set by the constructor."""
     wanted, found = bytearray(artifact.deployed_bytecode), bytearray(code)
     for start, length in artifact.immutable_spans:
         wanted[start : start + length] = found[start : start + length] = bytes(length)
@@ -184,7 +184,7 @@ def _creations(
 
 
 def _require_wiring(contracts: Contracts) -> None:
-    """Their code can be right and their immutable addresses still be anyone's."""
+    """Check the immutable addresses, which correct code alone does not guarantee."""
     deposits, beacon, jobs, slashing = contracts.addresses
     wiring: dict[str, tuple[Any, Any]] = {
         "Deposits.JOBS": (contracts.deposits.jobs(), jobs),
@@ -199,7 +199,7 @@ def _require_wiring(contracts: Contracts) -> None:
     }
     for name, (found, wanted) in wiring.items():
         if found != wanted:
-            raise DeploymentInvalid(f"{name} is {found} and should be {wanted}. Deploy again.")
+            raise DeploymentInvalid(f"{name} is {found} but should be {wanted}. Deploy again.")
 
 
 def _key(name: str) -> str:

@@ -1,7 +1,7 @@
-"""Everything that can go wrong on the way to the chain, under one root.
+"""The errors of the chain layer, under one root.
 
-Catch `ChainError` to catch all of it. Two tables turn what a node answers into these types: error
-strings in `node_errors.py`, revert data in `reverts.py`.
+Catch `ChainError` to catch all of them. Two tables map a node's responses to these types: error
+strings in `rpc.py`, revert data in `abi.py`.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from pathlib import Path
 
 
 class ChainError(Exception):
-    """The root of every error that `opfl_chain.chain` raises on its own account."""
+    """The base class of all errors that `opfl_chain.chain` raises."""
 
 
 # --- the node
 
 
 class RpcUnavailable(ChainError):
-    """The node did not answer, or not in JSON-RPC. Nothing is known about what it did."""
+    """The node did not send a JSON-RPC response. It may have executed the request."""
 
     def __init__(self, url: str, reason: str) -> None:
         super().__init__(
@@ -39,7 +39,7 @@ class NodeRefused(ChainError):
 
 
 class NonceTooLow(NodeRefused):
-    advice = ". Another transaction of this account has this nonce already."
+    advice = ". Another transaction of this account already used this nonce."
 
 
 class NonceTooHigh(NodeRefused):
@@ -55,7 +55,7 @@ class InsufficientFunds(NodeRefused):
 
 
 class AlreadyKnown(NodeRefused):
-    advice = ". The node holds this very transaction: wait for its receipt."
+    advice = ". The node already has this transaction: wait for its receipt."
 
 
 class GasLimitWrong(NodeRefused):
@@ -75,7 +75,7 @@ class MethodMissing(NodeRefused):
 
 
 class ChainMismatch(ChainError):
-    """Stored state or a configuration belongs to another chain than the node serves."""
+    """Stored state or configuration belongs to another chain than the node's."""
 
     def __init__(self, what: str, expected: object, found: object, remedy: str) -> None:
         super().__init__(f"{what}: expected {expected}, found {found}. {remedy}")
@@ -86,7 +86,7 @@ class ChainMismatch(ChainError):
 class PragueMissing(ChainError):
     def __init__(self, url: str) -> None:
         super().__init__(
-            f"{url} has no BLS12-381 precompiles (EIP-2537), on which the beacon rests. "
+            f"{url} has no BLS12-381 precompiles (EIP-2537), which the beacon needs. "
             "Use a chain that runs the Prague hard fork or a later one."
         )
 
@@ -106,7 +106,7 @@ class UnexpectedData(ChainError):
 
 
 class SendError(ChainError):
-    """A transaction could not be brought through; `key` names the intent in the sender's store."""
+    """An intent was not executed or confirmed; `key` names it in the sender's store."""
 
     def __init__(self, key: str, message: str) -> None:
         super().__init__(f"intent {key!r}: {message}")
@@ -127,7 +127,7 @@ class NonceTaken(SendError):
     def __init__(self, key: str, nonce: int, address: str) -> None:
         super().__init__(
             key,
-            f"nonce {nonce} of {address} went to a transaction that this store does not know. "
+            f"nonce {nonce} of {address} was used by a transaction that this store does not know. "
             "The intent was not executed. Use one sender per key; to send it anyway, use a new "
             "idempotency key.",
         )
@@ -138,8 +138,8 @@ class KeyReused(SendError):
     def __init__(self, key: str, stored: str, given: str) -> None:
         super().__init__(
             key,
-            f"is stored as {stored!r} and was now given as {given!r}. One idempotency key "
-            "stands for one call: give the new call a key of its own.",
+            f"is stored as {stored!r} but was now submitted as {given!r}. One idempotency key "
+            "stands for one call: give the new call its own key.",
         )
 
 
@@ -152,8 +152,8 @@ class FeeTooHigh(SendError):
     def __init__(self, key: str, needed: int, limit: int) -> None:
         super().__init__(
             key,
-            f"needs a fee of {needed} wei per gas and the limit is {limit}. Wait for a calmer "
-            "chain or raise `FeePolicy.limit`.",
+            f"needs a fee of {needed} wei per gas, but the limit is {limit}. Wait until fees fall, "
+            "or raise `FeePolicy.limit`.",
         )
 
 
@@ -191,19 +191,19 @@ class HandlerOverreached(ChainError):
 
 
 class CompilerMissing(ChainError):
-    """No usable Solidity compiler, or nothing for it to compile."""
+    """A usable Solidity compiler, or a source for it, is missing."""
 
 
 class CompilationFailed(ChainError):
-    """The compiler refused the sources; the message is the compiler's own."""
+    """Compilation failed; the message is usually the compiler's own."""
 
 
 class DevnetFailed(ChainError):
-    """A development chain did not start, or is not the one that was started."""
+    """A development chain did not start, or another process answers in its place."""
 
 
 class DeploymentInvalid(ChainError):
-    """A deployment file is malformed, or the chain holds other code than it says."""
+    """A deployment file is malformed, or the chain holds other code than recorded."""
 
 
 # --- keys

@@ -1,15 +1,10 @@
-"""The one place where connections to a node are made.
-
-`Rpc` speaks JSON-RPC and turns every failure into a `ChainError`. It asks in plain JSON (hex
-strings, camelCase) and leaves types to its callers, because web3's own formatting costs more than
-the node does when requests are sent in batches. Nor is web3 loaded unless it is asked for, which
-takes half a second of every process.
-"""
+"""JSON-RPC requests to a node, and its error strings as typed exceptions."""
 
 from __future__ import annotations
 
 import itertools
 import json
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,25 +14,77 @@ import requests
 from eth_typing import ChecksumAddress
 from eth_utils.address import to_checksum_address
 
-from opfl_chain.chain.errors import ChainError, PragueMissing, RpcUnavailable
-from opfl_chain.chain.node_errors import from_node_error
+from opfl_chain.chain import errors
+from opfl_chain.chain.abi import decode_revert
+from opfl_chain.system.closing import Closing
 
 if TYPE_CHECKING:
     from web3 import Web3
 
+
+# First match wins. The messages of Anvil, Hardhat, geth, Erigon, Nethermind, Besu and the large
+# providers; no standard specifies them.
+_TABLE: tuple[tuple[str, type[errors.NodeRefused]], ...] = (
+    (r"already (known|imported)|known transaction|alreadyknown", errors.AlreadyKnown),
+    (r"nonce too low|oldnonce|nonce is too low|nonce has already been used", errors.NonceTooLow),
+    (r"nonce too high|noncegap|nonce gap", errors.NonceTooHigh),
+    (r"underpriced|replacementnotallowed|replacement fee too low", errors.Underpriced),
+    (
+        r"max ?fee ?per ?gas.*(less than|too low)|fee ?too ?low|gas price too low",
+        errors.Underpriced,
+    ),
+    (r"insufficient ?funds|have enough funds|insufficient balance", errors.InsufficientFunds),
+    (r"intrinsic gas|requires at least \d+ gas", errors.GasLimitWrong),
+    (r"exceeds (block gas limit|allowance)|gas limit", errors.GasLimitWrong),
+    (r"chain ?id", errors.WrongSigningChain),
+    (
+        r"block ?range|blockoutofrange|range (is )?too (large|wide)|more than \d+ results",
+        errors.RangeRefused,
+    ),
+    (r"response size|limit exceeded|query timeout|too many (blocks|logs)", errors.RangeRefused),
+    (r"method .*(not found|not supported|does not exist|not available)", errors.MethodMissing),
+)
+_COMPILED = tuple((re.compile(pattern, re.IGNORECASE), kind) for pattern, kind in _TABLE)
+_REVERT_CODE = 3
 T = TypeVar("T")
 Request = tuple[str, Sequence[Any]]
 BlockTag = int | str
-
 _BATCH = 200
-# Repeating these after a lost answer changes nothing: reads, and a signed transaction, which is
-# executed at most once however often it arrives. Methods like `anvil_mine` are not of that kind.
+# Idempotent methods, safe to repeat after a lost response: reads, and signed transactions, which
+# are executed at most once. Methods like `anvil_mine` are not.
 _REPEATABLE = ("eth_", "net_", "web3_")
 _G1_ADD = "0x000000000000000000000000000000000000000b"
 _G1_BYTES = 128
 
 
-class Rpc:
+def from_node_error(method: str, error: Mapping[str, Any]) -> errors.ChainError:
+    """Return the exception for the `error` member of a JSON-RPC response."""
+    message = str(error.get("message", error))
+    code = _code(error.get("code"))
+    data = _revert_data(error.get("data"))
+    if data is not None or code == _REVERT_CODE or "revert" in message.lower():
+        return decode_revert(data or b"", message)
+    for pattern, kind in _COMPILED:
+        if pattern.search(message):
+            return kind(method, message, code)
+    return errors.NodeRefused(method, message, code)
+
+
+def _code(code: Any) -> int:
+    """Return the code, or 0 if it is not the integer that JSON-RPC requires."""
+    return code if isinstance(code, int) else 0
+
+
+def _revert_data(data: Any) -> bytes | None:
+    """Return the revert data: in `data` for Anvil and geth, in `data.data` for Hardhat."""
+    if isinstance(data, Mapping):
+        data = data.get("data")
+    if not isinstance(data, str) or not re.fullmatch(r"0x([0-9a-fA-F]{2})*", data):
+        return None
+    return bytes.fromhex(data[2:])
+
+
+class Rpc(Closing):
     """A connection to one node. Safe to share between threads."""
 
     def __init__(
@@ -48,21 +95,15 @@ class Rpc:
         self._retries = retries
         self._backoff = backoff
         self._session = requests.Session()
-        # A proxy from the environment has no business between us and our own machine.
-        self._session.trust_env = not is_loopback(url)
+        # Connections to this machine must not go through a proxy from the environment.
+        self._session.trust_env = not is_loopback_url(url)
         self._ids = itertools.count()
-
-    def __enter__(self) -> Rpc:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
 
     def close(self) -> None:
         self._session.close()
 
     def web3(self) -> Web3:
-        """A web3 object on the same connection, for what the bindings do not cover."""
+        """Return a web3 object on the same connection, for calls that the bindings do not cover."""
         from web3 import HTTPProvider, Web3
 
         return Web3(
@@ -76,16 +117,16 @@ class Rpc:
 
     def request(self, method: str, *params: Any) -> Any:
         answer = self._transport(
-            lambda: self._post(self._question(method, params)),
+            lambda: self._post(self._payload(method, params)),
             repeatable=method.startswith(_REPEATABLE),
         )
         result = _unwrap(method, answer)
-        if isinstance(result, ChainError):
+        if isinstance(result, errors.ChainError):
             raise result
         return result
 
     def batch(self, calls: Sequence[Request]) -> list[Any]:
-        """Answers in the order of the requests; a refused one is an exception as a value."""
+        """Return results in the order of the requests; refusals are returned as exceptions."""
         results: list[Any] = []
         for start in range(0, len(calls), _BATCH):
             chunk = calls[start : start + _BATCH]
@@ -95,23 +136,25 @@ class Rpc:
             )
             if not isinstance(answers, list):
                 failure = _unwrap("JSON batch", answers)
-                raise failure if isinstance(failure, ChainError) else self._nonsense(answers)
+                raise (
+                    failure if isinstance(failure, errors.ChainError) else self._malformed(answers)
+                )
             if len(answers) != len(chunk):
-                raise self._nonsense(f"{len(answers)} answers to {len(chunk)} requests")
+                raise self._malformed(f"{len(answers)} answers to {len(chunk)} requests")
             results += [
                 _unwrap(method, answer) for (method, _), answer in zip(chunk, answers, strict=True)
             ]
         return results
 
     def batch_or_raise(self, calls: Sequence[Request]) -> list[Any]:
-        """Like `batch`, for requests of which none may fail."""
+        """Like `batch`, but raise the first refusal."""
         results = self.batch(calls)
         for result in results:
-            if isinstance(result, ChainError):
+            if isinstance(result, errors.ChainError):
                 raise result
         return results
 
-    # --- questions that more than one module asks
+    # --- common requests
 
     def chain_id(self) -> int:
         return int(self.request("eth_chainId"), 16)
@@ -140,7 +183,7 @@ class Rpc:
         sender: str | None = None,
         value: int = 0,
     ) -> bytes:
-        """What the contract returns; a revert raises its typed error."""
+        """Return the contract's output; a revert raises its typed error."""
         transaction: dict[str, Any] = {"to": to, "data": tohex(data)}
         if sender is not None:
             transaction["from"] = sender
@@ -152,14 +195,14 @@ class Rpc:
         """Raise unless the EIP-2537 precompiles exist: infinity + infinity must be infinity."""
         try:
             total = self.call(_G1_ADD, bytes(2 * _G1_BYTES))
-        except ChainError as error:
-            if isinstance(error, RpcUnavailable):
+        except errors.ChainError as error:
+            if isinstance(error, errors.RpcUnavailable):
                 raise
-            raise PragueMissing(shown_url(self.url)) from error
+            raise errors.PragueMissing(shown_url(self.url)) from error
         if len(total) != _G1_BYTES:
-            raise PragueMissing(shown_url(self.url))
+            raise errors.PragueMissing(shown_url(self.url))
 
-    def _question(self, method: str, params: Sequence[Any]) -> dict[str, Any]:
+    def _payload(self, method: str, params: Sequence[Any]) -> dict[str, Any]:
         return {"jsonrpc": "2.0", "id": next(self._ids), "method": method, "params": params}
 
     def _post(self, content: Any) -> Any:
@@ -173,8 +216,8 @@ class Rpc:
         return json.loads(response.content)
 
     def _post_all(self, calls: Sequence[Request]) -> Any:
-        """Answers may come in any order; what is no list is the refusal of all."""
-        questions = [self._question(method, params) for method, params in calls]
+        """Return responses in request order, or the single error that refuses the whole batch."""
+        questions = [self._payload(method, params) for method, params in calls]
         answers = self._post(questions)
         if not isinstance(answers, list):
             return answers
@@ -189,17 +232,19 @@ class Rpc:
                 return send()
             except (requests.RequestException, json.JSONDecodeError, UnicodeDecodeError) as error:
                 if attempt + 1 == attempts:
-                    raise RpcUnavailable(shown_url(self.url), _reason(error)) from error
+                    raise errors.RpcUnavailable(shown_url(self.url), _reason(error)) from error
                 time.sleep(self._backoff * 2**attempt)
         raise AssertionError("unreachable: the loop returns or raises")
 
-    def _nonsense(self, answer: object) -> RpcUnavailable:
-        return RpcUnavailable(shown_url(self.url), f"not a JSON-RPC answer: {answer!r:.200}")
+    def _malformed(self, answer: object) -> errors.RpcUnavailable:
+        return errors.RpcUnavailable(
+            shown_url(self.url), f"not a JSON-RPC response: {answer!r:.200}"
+        )
 
 
 def _unwrap(method: str, answer: Any) -> Any:
     if not isinstance(answer, Mapping):
-        return from_node_error(method, {"message": f"not a JSON-RPC answer: {answer!r:.200}"})
+        return from_node_error(method, {"message": f"not a JSON-RPC response: {answer!r:.200}"})
     if error := answer.get("error"):
         return from_node_error(method, error if isinstance(error, Mapping) else {"message": error})
     return answer.get("result")
@@ -216,13 +261,13 @@ def _reason(error: Exception) -> str:
 
 
 def shown_url(url: str) -> str:
-    """For messages and logs: without what may be a key, in user, path or query."""
+    """Return the URL for messages, without user, path or query, which may contain a key."""
     parts = urlsplit(url)
     host = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
     return url if url.rstrip("/") == host else f"{host}/..."
 
 
-def is_loopback(url: str) -> bool:
+def is_loopback_url(url: str) -> bool:
     return urlsplit(url).hostname in ("127.0.0.1", "localhost", "::1")
 
 

@@ -1,17 +1,13 @@
 """ABI encoding of values whose width was checked.
 
-The ABI encoder pads a short ``bytes32`` in silence, and two values that encode alike would be one
-commitment. So a value is encoded only as a field, and a field is made only by a check.
+The ABI encoder silently pads a short ``bytes32``, and two values with the same encoding would be
+one commitment. So only fields are encoded, and only checked values become fields.
 """
 
 from typing import NamedTuple
 
 from eth_abi.abi import encode
-from eth_utils.address import (
-    is_checksum_address,
-    is_checksum_formatted_address,
-    is_hex_address,
-)
+from eth_utils.address import is_checksum_address, is_checksum_formatted_address, is_hex_address
 
 from opfl_chain.protocol.errors import WidthError
 from opfl_chain.protocol.identifiers import Address, JobId, RoundNumber

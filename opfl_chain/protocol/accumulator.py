@@ -7,16 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from opfl_chain.protocol.abi import (
-    abi_encode,
-    address,
-    address_bytes,
-    job_id,
-    round_number,
-    uint,
-    word,
-)
-from opfl_chain.protocol.hashing import TAG_ROUND, keccak256
+from opfl_chain.protocol import abi
+from opfl_chain.protocol.hashing import TAG_ROUND, MerkleTree, double_keccak256, keccak256
 from opfl_chain.protocol.identifiers import Address, JobId, RoundNumber
 from opfl_chain.protocol.widths import bytes32, fixed_bytes, unsigned_bytes
 
@@ -49,13 +41,13 @@ def initial_accumulator(
 ) -> bytes:
     """Return the accumulator of a round without commitments."""
     digest = keccak256(
-        abi_encode(
-            word("tag", TAG_ROUND),
-            uint("chain id", chain_id, 256),
-            address("jobs", jobs),
-            job_id(job),
-            round_number(round_),
-            word("model hash", model_hash),
+        abi.abi_encode(
+            abi.word("tag", TAG_ROUND),
+            abi.uint("chain id", chain_id, 256),
+            abi.address("jobs", jobs),
+            abi.job_id(job),
+            abi.round_number(round_),
+            abi.word("model hash", model_hash),
         )
     )
     return digest[:ACCUMULATOR_BYTES]
@@ -65,7 +57,7 @@ def accumulate(accumulator: bytes, commitment: Commitment) -> bytes:
     """Return the accumulator after one more commitment."""
     accumulator = fixed_bytes("accumulator", accumulator, ACCUMULATOR_BYTES)
     if isinstance(commitment, DirectCommitment):
-        client = address_bytes("client", commitment.client)
+        client = abi.address_bytes("client", commitment.client)
         value = bytes32("commitment", commitment.commitment)
         return keccak256(_DIRECT, accumulator, client, value)[:ACCUMULATOR_BYTES]
     root = bytes32("batch root", commitment.root)
@@ -78,3 +70,24 @@ def accumulate_all(accumulator: bytes, commitments: Iterable[Commitment]) -> byt
     for commitment in commitments:
         accumulator = accumulate(accumulator, commitment)
     return accumulator
+
+
+def batch_leaf(job: JobId, round_: RoundNumber, client: Address, commitment: bytes) -> bytes:
+    """Return the leaf of one client's gradient commitment."""
+    return double_keccak256(
+        abi.abi_encode(
+            abi.job_id(job),
+            abi.round_number(round_),
+            abi.address("client", client),
+            abi.word("commitment", commitment),
+        )
+    )
+
+
+def batch_tree(
+    job: JobId, round_: RoundNumber, commitments: Iterable[tuple[Address, bytes]]
+) -> MerkleTree:
+    """Build the tree over (client, commitment) pairs in the order given."""
+    return MerkleTree.of(
+        batch_leaf(job, round_, client, commitment) for client, commitment in commitments
+    )

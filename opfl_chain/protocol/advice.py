@@ -1,11 +1,11 @@
-"""What a client tells of an audited step, so that the replay takes the path that the client took.
+"""The advice of a client on an audited step, which guides the replay along the client's path.
 
 Three things make a replay in fixed point differ from training by more than rounding. A value within
 rounding of 0 may be on the other side of a ReLU. The largest logit costs comparisons. And the more
 certain the model already is, the smaller the gradient, until it drowns in the rounding of the ring.
-So the client tells on which side each value was (the masks), the largest logit of each example (the
-ceilings), and by which power of two the loss can be scaled up for this step (the lift). It shares
-them as it shares the input. Nothing of it is believed: the replay checks all three.
+So the client states on which side each value was (the masks), the largest logit of each example
+(the ceilings), and by which power of two the loss can be scaled up for this step (the lift). It
+shares them as it shares the input. The advice is not trusted: the replay checks all three.
 
 A step whose labels lead by more powers of two than there are lifts has nothing to learn: its
 gradient, which would be below 2^-lifts of the usual, is zero by definition, and so is its replay.
@@ -18,41 +18,40 @@ import numpy as np
 import numpy.typing as npt
 
 from opfl_chain.protocol.errors import EncodingError
-from opfl_chain.protocol.fixed_point import FixedPoint, Reals
-from opfl_chain.protocol.ring import Words
+from opfl_chain.protocol.ring import FixedPoint, Reals, Words
 
 LOWEST_ARGUMENT: Final = -160
-"""Of an exponential inside MPC. Far below, the polynomial that it is made of grows again."""
+"""The lowest argument of an exponential inside MPC. Far below, its polynomial grows again."""
 
 
 @dataclass(frozen=True, eq=False)
 class Advice:
-    """Of one step: a bit for each ReLU of the batch, the lift, and a ceiling for each example."""
+    """The advice on one step: a bit for each ReLU of the batch, the lift, a ceiling per example."""
 
     masks: npt.NDArray[np.bool_]
     lift: int
-    """One more than the largest if there is nothing to learn."""
+    """The largest lift plus one if there is nothing to learn."""
     ceilings: Reals
 
 
 @dataclass(frozen=True)
 class AdviceFormat:
-    """Masks come first, then the lift in one-hot form, then the ceilings in fixed point."""
+    """The encoding of advice: masks, then the one-hot lift, then the ceilings in fixed point."""
 
     units: int
-    """How many values of a batch go into ReLUs."""
+    """The number of values of a batch that go into ReLUs."""
     largest_lift: int
     batch_size: int
     fraction_bits: int
 
     @property
     def words(self) -> int:
-        """How many words encoded advice has."""
+        """The number of words of encoded advice."""
         return self.units + self.lift_words + self.batch_size
 
     @property
     def lift_words(self) -> int:
-        """How many words the lift takes: from 0 to the largest, and nothing to learn."""
+        """The number of words of the lift: 0 to the largest, and one for nothing to learn."""
         return self.largest_lift + 2
 
     @property
@@ -105,8 +104,8 @@ def advise(
 def lift_of(logits: Reals, labels: npt.NDArray[Any], largest_lift: int) -> int:
     """Return the lift of a step, or one more than the largest if there is nothing to learn.
 
-    It is by how many powers of two the label of the least certain example leads: about as many as
-    softmax minus target is below one.
+    The lift is the lead of the label in the least certain example, in powers of two: about as many
+    as softmax minus target is below one.
     """
     rows = np.arange(len(logits))
     others = logits.copy()

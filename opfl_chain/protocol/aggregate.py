@@ -1,22 +1,31 @@
-"""What the accepted contributions of a round add up to, opened from components of the sum.
+"""The sum of the accepted contributions of a round, opened from components, and its mean.
 
 Each member adds up the two components that it holds of every accepted gradient. The components of
-the sum are uniform but for the sum itself, so publishing all three tells no more than that.
+the sum are uniform apart from the sum itself, so publishing all three reveals only the sum.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
+from opfl_chain.protocol.commitments import COMPONENTS
 from opfl_chain.protocol.delivery import Held
-from opfl_chain.protocol.errors import ShareError
-from opfl_chain.protocol.gradient import COMPONENTS
-from opfl_chain.protocol.hashing import TAG_AGGREGATE, keccak256
-from opfl_chain.protocol.ring import UnsignedWords, Words, bytes_of_words, unsigned_words
+from opfl_chain.protocol.errors import AggregateError, ShareError
+from opfl_chain.protocol.hashing import TAG_AGGREGATE, TAG_WEIGHTS, keccak256
+from opfl_chain.protocol.ring import (
+    FixedPoint,
+    UnsignedWords,
+    Words,
+    bytes_of_words,
+    unsigned_words,
+)
 
 FEWEST_CONTRIBUTIONS: Final = 2
-"""A sum of one is that contribution itself, and is not opened."""
+"""The minimum for opening a sum: a sum of one would reveal that contribution."""
 
 NOTHING: Final = np.zeros(0, dtype="<i8")
 """The aggregate of a round that opens nothing: the model stays as it was."""
@@ -25,12 +34,12 @@ NOTHING: Final = np.zeros(0, dtype="<i8")
 def sum_components(accepted: Sequence[Held]) -> Held:
     """Add up the components that one member holds of the accepted contributions.
 
-    In the scheme ``mpc`` they come without the words of the salt, which are not to be opened.
+    In the scheme ``mpc``, pass them without the words of the salt, which must not be opened.
     """
     if len(accepted) < FEWEST_CONTRIBUTIONS:
         raise ShareError(
-            f"a sum of {len(accepted)} contributions would show them: there must be"
-            f" {FEWEST_CONTRIBUTIONS} at least"
+            f"a sum of {len(accepted)} contributions would reveal them: at least"
+            f" {FEWEST_CONTRIBUTIONS} are needed"
         )
     _check_sizes("accepted contributions", [part for held in accepted for part in held])
     own, following = (_added(parts) for parts in zip(*accepted, strict=True))
@@ -40,7 +49,7 @@ def sum_components(accepted: Sequence[Held]) -> Held:
 def open_sum(components: Mapping[int, UnsignedWords]) -> Words:
     """Return the sum from its three components, by index."""
     if sorted(components) != list(range(COMPONENTS)):
-        raise ShareError(f"there are components {sorted(components)} of a sum, 0, 1 and 2 make it")
+        raise ShareError(f"got components {sorted(components)} of a sum, expected 0, 1 and 2")
     x0, x1, x2 = (
         unsigned_words(f"component {index} of a sum", components[index])
         for index in range(COMPONENTS)
@@ -50,7 +59,7 @@ def open_sum(components: Mapping[int, UnsignedWords]) -> Words:
 
 
 def aggregate_hash(words: Words) -> bytes:
-    """keccak256 of tag, number of words as 8 big-endian bytes, and the words."""
+    """Return keccak256 of tag, number of words as 8 big-endian bytes, and the words."""
     data = bytes_of_words("aggregate", words) if words.size else b""
     return keccak256(TAG_AGGREGATE, words.size.to_bytes(8, "big"), data)
 
@@ -66,4 +75,24 @@ def _check_sizes(name: str, arrays: Sequence[UnsignedWords]) -> None:
     sizes = {array.size for array in arrays}
     if len(sizes) != 1:
         counts = ", ".join(f"{size:,}" for size in sorted(sizes))
-        raise ShareError(f"{name} have {counts} words, they must be of one size")
+        raise ShareError(f"{name} have {counts} words, they must have the same size")
+
+
+def mean_gradient(total: Words, contributions: int, fixed_point: FixedPoint) -> NDArray[np.float32]:
+    """Return the mean of gradients from the ring sum of their words, as float32.
+
+    The sum is exact, so everybody computes the same bytes.
+    """
+    if contributions < 1:
+        raise AggregateError(f"a mean of {contributions} gradients is undefined: give at least 1")
+    mean = fixed_point.decode_words(total) / float(contributions)
+    return mean.astype(np.float32)
+
+
+def weights_hash(weights: NDArray[Any]) -> bytes:
+    """Return keccak256 of tag, length as 8 big-endian bytes, and the flat weights as <f4."""
+    if weights.ndim != 1 or weights.dtype != np.float32:
+        raise AggregateError(
+            f"weights have shape {weights.shape} and dtype {weights.dtype}, expected flat float32"
+        )
+    return keccak256(TAG_WEIGHTS, weights.size.to_bytes(8, "big"), weights.astype("<f4").tobytes())

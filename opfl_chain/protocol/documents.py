@@ -1,9 +1,9 @@
-"""Documents of a job whose hash is on chain, in the one form of JSON that they have.
+"""Documents of a job whose hash is on chain, in canonical JSON.
 
 Canonical JSON has sorted keys, no spaces, UTF-8, and the shortest digits that read back as the same
 float64. Its integers are below 2^53, so that every JSON parser reads them exactly; what may be
-larger is a decimal string. Other bytes of the same meaning are refused, or one document would have
-several hashes.
+larger is a decimal string. Other encodings of the same document are refused, or one document would
+have several hashes.
 """
 
 import json
@@ -47,7 +47,7 @@ def _option(value: object) -> object:
 
 
 Options: TypeAlias = dict[Name, Annotated[bool | int | float | str, PlainValidator(_option)]]
-"""Named values whose meaning is not the document's business."""
+"""Named values that documents store without interpreting them."""
 
 
 def _from_decimal(value: object) -> object:
@@ -65,14 +65,14 @@ Decimal: TypeAlias = Annotated[int, BeforeValidator(_from_decimal), PlainSeriali
 
 
 class Record(BaseModel):
-    """A part of a document: no unknown fields, no conversions, no change after it was made."""
+    """A part of a document: immutable, without unknown fields or type conversions."""
 
     model_config = ConfigDict(
         frozen=True,
         extra="forbid",
         strict=True,
         allow_inf_nan=False,
-        ser_json_inf_nan="constants",  # so that what slipped in is refused and not made null
+        ser_json_inf_nan="constants",  # so that inf and nan are refused later, not written as null
     )
 
 
@@ -107,7 +107,7 @@ class Document(Record):
 
     @classmethod
     def from_mapping(cls: type[D], fields: dict[str, Any]) -> D:
-        """Make a document of plain values, such as a configuration file has."""
+        """Make a document from plain values, such as those of a configuration file."""
         try:
             return cls.model_validate(fields)
         except ValidationError as error:
@@ -115,7 +115,7 @@ class Document(Record):
 
 
 def canonical_json(model: BaseModel) -> bytes:
-    """Return the one encoding of a document."""
+    """Return the canonical encoding of a document."""
     try:
         return json.dumps(
             model.model_dump(mode="json"),

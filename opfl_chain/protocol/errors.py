@@ -1,8 +1,8 @@
-"""What the rules refuse."""
+"""Errors of the protocol rules."""
 
 
 class ProtocolError(ValueError):
-    """A value that the protocol does not allow. Every error of this package is one."""
+    """A value that the protocol does not allow: the root error of this package."""
 
 
 class WidthError(ProtocolError):
@@ -18,44 +18,48 @@ class SamplingError(ProtocolError):
 
 
 class VerdictError(ProtocolError):
-    """A verdict that is not well formed."""
+    """A malformed verdict."""
 
 
 class SlashError(ProtocolError):
-    """An amount or a split of it that is not possible."""
+    """An impossible amount, or an impossible split of one."""
 
 
 class EconomicsError(ProtocolError):
-    """Parameters under which no deposit deters, or that make no sense."""
+    """Parameters that are invalid, or under which no deposit deters."""
 
 
 class EncodingError(ProtocolError):
-    """A number, array or label that has no ring words."""
+    """A number, array or label that cannot be encoded as ring words."""
 
 
 class ShareError(ProtocolError):
-    """Secret shares that are malformed, or not the ones that were expected."""
+    """Secret shares that are malformed or not the expected ones."""
 
 
 class ComponentMismatch(ShareError):
-    """A component that is not the one its leaf hash was made of."""
+    """A component that does not match its leaf hash."""
 
 
 class CommitmentMismatch(ShareError):
-    """Leaf hashes that are not the ones the commitment was made of."""
+    """Leaf hashes that do not match the commitment."""
 
 
 class DeliveryMissing(ProtocolError):
-    """Something that a client had to deliver and did not."""
+    """A required part of a delivery that the client did not send."""
 
 
 class InputNotCommitted(ProtocolError):
-    """A training input that is not in the client's data set, or not at this round's place."""
+    """A training input that is not in the client's data set at this round."""
 
 
 class DocumentError(ProtocolError):
-    """A policy or boundary that is not well formed, or not in its one canonical form."""
+    """A policy or boundary that is malformed or not in canonical form."""
 
 
 class ProfileError(ProtocolError):
-    """Gradients that cannot be compared with each other or with a boundary."""
+    """Gradients that cannot be compared, with each other or with a boundary."""
+
+
+class AggregateError(ProtocolError, ValueError):
+    """A mean or a hash of weights was asked for of values that have none."""

@@ -21,11 +21,11 @@ Address: TypeAlias = str
 
 
 def round_id_of(job: JobId, number: RoundNumber) -> RoundId:
-    """Return what contracts call this round of this job."""
+    """Return the identifier of a round, as contracts use it."""
     return RoundId(unsigned("job", job, 64) << 32 | unsigned("round", number, 32))
 
 
 def job_and_number(round_id: RoundId) -> tuple[JobId, RoundNumber]:
-    """Return the parts of a round's identifier."""
+    """Split the identifier of a round."""
     unsigned("round identifier", round_id, 96)
     return JobId(round_id >> 32), RoundNumber(round_id & 0xFFFFFFFF)

@@ -1,31 +1,33 @@
 """The canonical encoding of the input of one training step."""
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from opfl_chain.protocol.abi import abi_encode, uint, word
 from opfl_chain.protocol.errors import EncodingError
-from opfl_chain.protocol.fixed_point import WORD_LIMIT, FixedPoint, Shape
-from opfl_chain.protocol.ring import Words
+from opfl_chain.protocol.hashing import MerkleTree, double_keccak256, verify_proof
+from opfl_chain.protocol.ring import WORD_LIMIT, FixedPoint, Shape, Words
 
 
 @dataclass(frozen=True)
 class InputFormat:
-    """What the input of a step looks like. Both shapes include the batch."""
+    """The format of a step's input. Both shapes include the batch."""
 
     feature_shape: Shape
     label_shape: Shape
     classes: int
     fraction_bits: int
     feature_range: tuple[float, float] = (-math.inf, math.inf)
-    """Features outside of it are refused, and fail an audit."""
+    """Features outside this range are refused and fail an audit."""
 
     @property
     def feature_bounds(self) -> tuple[int, int]:
-        """The smallest and the largest word of a feature, or those of the ring."""
+        """The smallest and the largest word of a feature, or of the ring without a range."""
         low, high = (
             bound * (1 << self.fraction_bits) if math.isfinite(bound) else bound
             for bound in self.feature_range
@@ -37,17 +39,17 @@ class InputFormat:
 
     @property
     def feature_words(self) -> int:
-        """How many words the features take; they come first."""
+        """The number of words of the features, which come first."""
         return math.prod(self.feature_shape)
 
     @property
     def target_words(self) -> int:
-        """How many words the one-hot targets take, after the features."""
+        """The number of words of the one-hot targets, which follow the features."""
         return math.prod(self.label_shape) * self.classes
 
     @property
     def words(self) -> int:
-        """How many words an encoded input has."""
+        """The number of words of an encoded input."""
         return self.feature_words + self.target_words
 
     def encode(self, features: npt.NDArray[Any], labels: npt.NDArray[Any]) -> Words:
@@ -94,3 +96,18 @@ class InputFormat:
                 f"labels[{', '.join(map(str, index))}] is {labels[index]},"
                 f" it must be in [0, {self.classes})"
             )
+
+
+def dataset_leaf(t: int, commitment: bytes) -> bytes:
+    """Bind an input commitment to the round ``t`` in which the input is used."""
+    return double_keccak256(abi_encode(uint("t", t, 256), word("commitment", commitment)))
+
+
+def dataset_tree(commitments: Iterable[bytes]) -> MerkleTree:
+    """Build the tree over the input commitments of rounds 0, 1, 2, ..."""
+    return MerkleTree.of(dataset_leaf(t, commitment) for t, commitment in enumerate(commitments))
+
+
+def is_input_of_round(root: bytes, t: int, commitment: bytes, proof: Sequence[bytes]) -> bool:
+    """Return whether the data set of this root has the commitment at exactly round ``t``."""
+    return verify_proof(proof, root, dataset_leaf(t, commitment))

@@ -1,10 +1,20 @@
 """The training policy: everything that must be equal for two executions of a step to agree."""
 
+import re
 from itertools import pairwise
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    TypeAdapter,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    field_validator,
+    model_validator,
+)
 
+from opfl_chain.protocol.commitments import Scheme
 from opfl_chain.protocol.documents import (
     Decimal,
     Document,
@@ -14,10 +24,9 @@ from opfl_chain.protocol.documents import (
     Positive,
     Record,
 )
-from opfl_chain.protocol.fixed_point import FixedPoint
-from opfl_chain.protocol.gradient import Scheme
 from opfl_chain.protocol.inputs import InputFormat
-from opfl_chain.protocol.sampling import probability_of
+from opfl_chain.protocol.randomness import probability_of
+from opfl_chain.protocol.ring import FixedPoint
 
 PAPER_GRID = (20, *range(50, 901, 50), 950, 980)
 """The paper's quantiles, in thousandths: 0.02, 0.05, 0.10, 0.15, ..., 0.90, 0.95, 0.98."""
@@ -29,10 +38,14 @@ Dimensions: TypeAlias = Annotated[tuple[Positive, ...], Field(strict=False)]
 Grid: TypeAlias = Annotated[
     tuple[Annotated[int, Field(ge=1, le=1000)], ...], Field(strict=False, min_length=1)
 ]
+PLUGIN_KINDS: Final = ("model", "operation", "optimizer", "rule")
+"""The kinds of plug-ins on which the result of an audit depends."""
+_PLUGIN = re.compile(rf"(?:{'|'.join(PLUGIN_KINDS)}):[^\s:]+")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 def _audit_rate(rate: int) -> int:
-    probability_of(rate)  # refuses what is not a rate
+    probability_of(rate)  # refuses an invalid rate
     return rate
 
 
@@ -40,14 +53,14 @@ AuditRate: TypeAlias = Annotated[Decimal, AfterValidator(_audit_rate)]
 
 
 def increasing(grid: tuple[int, ...]) -> tuple[int, ...]:
-    """Return ``grid`` if each of its quantiles is above the one before."""
+    """Return ``grid`` if its quantiles are strictly increasing."""
     if any(before >= after for before, after in pairwise(grid)):
-        raise ValueError("quantiles must increase from one to the next")
+        raise ValueError("quantiles must be strictly increasing")
     return grid
 
 
 class ModelRules(Record):
-    """Which model is trained, and what it is built with."""
+    """The model to train, and its parameters."""
 
     name: Name
     parameters: Options = Field(default_factory=dict)
@@ -73,8 +86,50 @@ class AdamW(Record):
     weight_decay: NonNegative = 0.01
 
 
+class PluginOptimizer(Record):
+    """An optimizer of another package, which the policy's `plugins` must name.
+
+    The field `options`, which may be empty, tells it from the optimizers above.
+    """
+
+    name: Name
+    learning_rate: Above
+    options: Options
+
+
+OptimizerRules: TypeAlias = Sgd | AdamW | PluginOptimizer
+
+_BUILT_IN_OPTIMIZER: Final[TypeAdapter[Sgd | AdamW]] = TypeAdapter(
+    Annotated[Sgd | AdamW, Field(discriminator="name")]
+)
+
+
+def _optimizer(value: Any, union: ValidatorFunctionWrapHandler) -> OptimizerRules:
+    """Validate by the one class that is meant: errors of the union would be about all three."""
+    del union
+    if isinstance(value, PluginOptimizer) or (isinstance(value, dict) and "options" in value):
+        return PluginOptimizer.model_validate(value)
+    return _BUILT_IN_OPTIMIZER.validate_python(value)
+
+
+def _plugins(named: dict[str, str]) -> dict[str, str]:
+    for plugin, digest in named.items():
+        if not _PLUGIN.fullmatch(plugin):
+            raise ValueError(
+                f"{plugin!r} does not name a plug-in: write KIND:NAME, with a kind of"
+                f" {', '.join(PLUGIN_KINDS)}"
+            )
+        if not _DIGEST.fullmatch(digest):
+            raise ValueError(f"the digest of {plugin} is {digest!r}, not 64 lower-case hex digits")
+    return named
+
+
+Plugins: TypeAlias = Annotated[dict[str, str], AfterValidator(_plugins)]
+"""The SHA-256 digests of plug-ins' sources, by `kind:name`."""
+
+
 class DataRules(Record):
-    """How examples become the input of a step. Shapes are of one example."""
+    """The conversion of examples to the input of a step. Shapes are of one example."""
 
     input_shape: Annotated[Dimensions, Field(min_length=1)]
     label_shape: Dimensions = ()
@@ -85,7 +140,7 @@ class DataRules(Record):
 
     @property
     def feature_range(self) -> tuple[float, float]:
-        """The smallest and the largest feature that an example in [0, 1] is normalised to."""
+        """The range of features to which examples in [0, 1] are normalised."""
         pairs = list(zip(self.mean, self.std, strict=True))
         return min(-m / s for m, s in pairs), max((1 - m) / s for m, s in pairs)
 
@@ -97,14 +152,14 @@ class DataRules(Record):
 
 
 class Seeds(Record):
-    """Where randomness comes from that every execution must share."""
+    """The seeds of the randomness that all executions share."""
 
     model: Natural
     data: Natural
 
 
 class SpuRules(Record):
-    """The MPC runtime and what changes its numerics."""
+    """The MPC runtime and its settings that change the numerics."""
 
     version: Name
     protocol: Literal["ABY3"] = "ABY3"
@@ -119,13 +174,28 @@ class PlainReplay(Record):
 
     kind: Literal["plain"] = "plain"
 
+    @property
+    def advised(self) -> bool:
+        """Return whether clients advise the committee."""
+        return False
+
+    @property
+    def largest_lift(self) -> int:
+        """A plain replay does not scale the loss up."""
+        return 0
+
 
 class GuidedReplay(Record):
-    """The committee replays a step along the client's advice, and checks that as well."""
+    """The committee replays a step along the client's advice, and checks the advice as well."""
 
     kind: Literal["guided"]
     largest_lift: Annotated[int, Field(ge=0, le=32)]
-    """By how many powers of two the loss may be scaled up; ``loss_scale`` includes them."""
+    """The powers of two by which the loss may be scaled up; ``loss_scale`` includes them."""
+
+    @property
+    def advised(self) -> bool:
+        """Return whether clients advise the committee."""
+        return True
 
 
 class Policy(Document):
@@ -133,7 +203,7 @@ class Policy(Document):
 
     format: Literal["opfl.policy.v1"] = "opfl.policy.v1"
     model: ModelRules
-    optimizer: Annotated[Sgd | AdamW, Field(discriminator="name")]
+    optimizer: Annotated[OptimizerRules, WrapValidator(_optimizer)]
     data: DataRules
     seeds: Seeds
     fraction_bits: int
@@ -143,6 +213,8 @@ class Policy(Document):
     quantile_grid: Grid = PAPER_GRID
     replay: Annotated[PlainReplay | GuidedReplay, Field(discriminator="kind")] = PlainReplay()
     spu: SpuRules
+    plugins: Plugins = Field(default_factory=dict, exclude_if=lambda named: not named)
+    """Written only if there are any: a policy without plug-ins keeps its bytes and its hash."""
 
     @field_validator("quantile_grid")
     @classmethod
@@ -158,15 +230,25 @@ class Policy(Document):
             )
         return self
 
+    @model_validator(mode="after")
+    def _names_its_optimizer(self) -> "Policy":
+        plugin = f"optimizer:{self.optimizer.name}"
+        if isinstance(self.optimizer, PluginOptimizer) and plugin not in self.plugins:
+            raise ValueError(
+                f"optimizer {self.optimizer.name!r} is neither sgd nor adamw: plugins must name"
+                f" {plugin!r} with its digest"
+            )
+        return self
+
     @property
     def fixed_point(self) -> FixedPoint:
-        """How gradients are encoded."""
+        """The encoding of gradients."""
         return FixedPoint(self.fraction_bits, self.loss_scale)
 
     @property
     def largest_lift(self) -> int:
-        """By how many powers of two a replay may scale the loss up, 0 for a plain one."""
-        return self.replay.largest_lift if isinstance(self.replay, GuidedReplay) else 0
+        """The powers of two by which a replay may scale the loss up; 0 for a plain replay."""
+        return self.replay.largest_lift
 
     @property
     def replay_scale(self) -> int:
@@ -175,7 +257,7 @@ class Policy(Document):
 
     @property
     def input_format(self) -> InputFormat:
-        """How the input of one step is encoded."""
+        """The encoding of the input of one step."""
         batch = (self.data.batch_size,)
         return InputFormat(
             feature_shape=batch + self.data.input_shape,

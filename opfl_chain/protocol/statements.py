@@ -3,16 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from opfl_chain.protocol.abi import (
-    Field,
-    abi_encode,
-    address,
-    boolean,
-    job_id,
-    round_number,
-    uint,
-    word,
-)
+from opfl_chain.protocol import abi
 from opfl_chain.protocol.hashing import keccak256
 from opfl_chain.protocol.identifiers import Address, JobId, RoundNumber
 
@@ -22,7 +13,7 @@ DOMAIN_VERSION: Final = "1"
 
 @dataclass(frozen=True)
 class SigningDomain:
-    """Where a signature is valid: one jobs contract on one chain."""
+    """The domain in which a signature is valid: one jobs contract on one chain."""
 
     chain_id: int
     jobs: Address
@@ -31,14 +22,14 @@ class SigningDomain:
     def separator(self) -> bytes:
         return _struct_hash(
             "EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)",
-            word("name", keccak256(DOMAIN_NAME.encode())),
-            word("version", keccak256(DOMAIN_VERSION.encode())),
-            uint("chain id", self.chain_id, 256),
-            address("jobs", self.jobs),
+            abi.word("name", keccak256(DOMAIN_NAME.encode())),
+            abi.word("version", keccak256(DOMAIN_VERSION.encode())),
+            abi.uint("chain id", self.chain_id, 256),
+            abi.address("jobs", self.jobs),
         )
 
     def digest(self, struct_hash: bytes) -> bytes:
-        """Return what is signed for a struct under this domain."""
+        """Return the digest to sign for a struct under this domain."""
         return keccak256(b"\x19\x01", self.separator, struct_hash)
 
 
@@ -52,14 +43,14 @@ class GradientCommitment:
     commitment: bytes
 
     def digest(self, domain: SigningDomain) -> bytes:
-        """Return what is signed."""
+        """Return the digest to sign."""
         return domain.digest(
             _struct_hash(
                 "GradientCommitment(uint64 job,uint32 round,address client,bytes32 commitment)",
-                job_id(self.job),
-                round_number(self.round),
-                address("client", self.client),
-                word("commitment", self.commitment),
+                abi.job_id(self.job),
+                abi.round_number(self.round),
+                abi.address("client", self.client),
+                abi.word("commitment", self.commitment),
             )
         )
 
@@ -73,19 +64,19 @@ class DeliveryEnvelope:
     client: Address
     member: Address
     content_hash: bytes
-    """keccak256 of the delivery as it travels."""
+    """keccak256 of the delivery in its wire format."""
 
     def digest(self, domain: SigningDomain) -> bytes:
-        """Return what is signed."""
+        """Return the digest to sign."""
         return domain.digest(
             _struct_hash(
                 "DeliveryEnvelope(uint64 job,uint32 round,address client,address member,"
                 "bytes32 contentHash)",
-                job_id(self.job),
-                round_number(self.round),
-                address("client", self.client),
-                address("member", self.member),
-                word("content hash", self.content_hash),
+                abi.job_id(self.job),
+                abi.round_number(self.round),
+                abi.address("client", self.client),
+                abi.address("member", self.member),
+                abi.word("content hash", self.content_hash),
             )
         )
 
@@ -100,14 +91,14 @@ class DeliveryReceipt:
     audited: bool
 
     def digest(self, domain: SigningDomain) -> bytes:
-        """Return what is signed."""
+        """Return the digest to sign."""
         return domain.digest(
             _struct_hash(
                 "DeliveryReceipt(uint64 job,uint32 round,address client,bool audited)",
-                job_id(self.job),
-                round_number(self.round),
-                address("client", self.client),
-                boolean(self.audited),
+                abi.job_id(self.job),
+                abi.round_number(self.round),
+                abi.address("client", self.client),
+                abi.boolean(self.audited),
             )
         )
 
@@ -121,20 +112,20 @@ class Acquittal:
     client: Address
 
     def digest(self, domain: SigningDomain) -> bytes:
-        """Return what is signed."""
+        """Return the digest to sign."""
         return domain.digest(
             _struct_hash(
                 "Acquittal(uint64 job,uint32 round,address client)",
-                job_id(self.job),
-                round_number(self.round),
-                address("client", self.client),
+                abi.job_id(self.job),
+                abi.round_number(self.round),
+                abi.address("client", self.client),
             )
         )
 
 
 @dataclass(frozen=True)
 class RoundResult:
-    """Signed by a member: what the accepted contributions of a round add up to."""
+    """Signed by a member: the sum of the accepted contributions of a round."""
 
     job: JobId
     round: RoundNumber
@@ -143,16 +134,16 @@ class RoundResult:
     model_hash: bytes
 
     def digest(self, domain: SigningDomain) -> bytes:
-        """Return what is signed."""
+        """Return the digest to sign."""
         return domain.digest(
             _struct_hash(
                 "RoundResult(uint64 job,uint32 round,"
                 "bytes32 verdictHash,bytes32 aggregateHash,bytes32 modelHash)",
-                job_id(self.job),
-                round_number(self.round),
-                word("verdict hash", self.verdict_hash),
-                word("aggregate hash", self.aggregate_hash),
-                word("model hash", self.model_hash),
+                abi.job_id(self.job),
+                abi.round_number(self.round),
+                abi.word("verdict hash", self.verdict_hash),
+                abi.word("aggregate hash", self.aggregate_hash),
+                abi.word("model hash", self.model_hash),
             )
         )
 
@@ -160,5 +151,7 @@ class RoundResult:
 Statement = GradientCommitment | DeliveryEnvelope | DeliveryReceipt | Acquittal | RoundResult
 
 
-def _struct_hash(struct_type: str, *fields: Field) -> bytes:
-    return keccak256(abi_encode(word("type hash", keccak256(struct_type.encode())), *fields))
+def _struct_hash(struct_type: str, *fields: abi.Field) -> bytes:
+    return keccak256(
+        abi.abi_encode(abi.word("type hash", keccak256(struct_type.encode())), *fields)
+    )

@@ -1,4 +1,4 @@
-"""Verdicts: who passed a round and who is at fault, as the members attest it."""
+"""Verdicts: the clients that passed a round and those at fault, as members attest them."""
 
 import struct
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,7 +19,7 @@ _FAULT: Final = struct.Struct(">IB")
 
 
 class FaultReason(IntEnum):
-    """Why a client is at fault. The values stand in verdicts and on chain."""
+    """The reason of a fault. The values are used in verdicts and on chain."""
 
     COMMITMENT_MISMATCH = 1
     NOT_DELIVERED = 2
@@ -36,7 +36,7 @@ class Fault:
 
 
 class _Bitmap(AbstractSet[ClientIndex]):
-    """The clients whose bits are set, in no more memory than the bits: a member may attest any."""
+    """The clients whose bits are set. Stores the bits alone, since members may attest any bytes."""
 
     def __init__(self, bits: bytes) -> None:
         self._bits = bytes(bits)
@@ -68,7 +68,7 @@ class _Bitmap(AbstractSet[ClientIndex]):
 
 @dataclass(frozen=True)
 class Verdict:
-    """Who passed and who is at fault; a client that is neither was not in the round.
+    """Clients that passed and clients at fault; any other client was not in the round.
 
     ``faults`` are in increasing order of client. Make one with :meth:`of` or :meth:`decode`.
     """
@@ -96,19 +96,19 @@ class Verdict:
     def of(
         cls, passed: AbstractSet[ClientIndex], faults: Mapping[ClientIndex, FaultReason]
     ) -> "Verdict":
-        """Make a verdict of the clients that passed and the reasons of those that failed."""
+        """Make a verdict from the clients that passed and the fault reasons of the others."""
         return cls(
             frozenset(passed), tuple(Fault(client, faults[client]) for client in sorted(faults))
         )
 
     @classmethod
     def decode(cls, passes: bytes, faults: bytes) -> "Verdict":
-        """Read a verdict as it was attested; zero bytes at the end of ``passes`` are allowed."""
+        """Decode an attested verdict; trailing zero bytes of ``passes`` are allowed."""
         return cls(_Bitmap(passes), _decode_faults(faults))
 
     @property
     def passes_bytes(self) -> bytes:
-        """The bitmap of passes, without zero bytes at the end."""
+        """The bitmap of passes, without trailing zero bytes."""
         bitmap = bytearray(max(self.passed, default=-1) // 8 + 1)
         for client in self.passed:
             bitmap[client >> 3] |= 1 << (client & 7)
@@ -116,7 +116,7 @@ class Verdict:
 
     @property
     def faults_bytes(self) -> bytes:
-        """Five bytes a fault: the client's index, then the reason."""
+        """The faults, five bytes each: the client's index, then the reason."""
         return b"".join(
             unsigned_bytes("client index", fault.client, 32)
             + unsigned_bytes("reason", fault.reason, 8)
@@ -125,7 +125,7 @@ class Verdict:
 
     @property
     def hash(self) -> bytes:
-        """What a member attests."""
+        """The hash that a member attests."""
         return verdict_hash(self.passes_bytes, self.faults_bytes)
 
 
@@ -136,7 +136,7 @@ def verdict_hash(passes: bytes, faults: bytes) -> bytes:
 
 def _decode_faults(faults: bytes) -> tuple[Fault, ...]:
     if len(faults) % _FAULT.size:
-        raise VerdictError(f"faults have {len(faults)} bytes, which is not a multiple of 5")
+        raise VerdictError(f"faults have {len(faults)} bytes, expected a multiple of 5")
     return tuple(
         Fault(ClientIndex(client), _reason(client, code))
         for client, code in _FAULT.iter_unpack(faults)
@@ -148,4 +148,4 @@ def _reason(client: ClientIndex, code: int) -> FaultReason:
         return FaultReason(code)
     except ValueError:
         known = ", ".join(f"{reason.value} {reason.name.lower()}" for reason in FaultReason)
-        raise VerdictError(f"client {client} has fault reason {code}; known are {known}") from None
+        raise VerdictError(f"client {client} has fault reason {code}; known: {known}") from None

@@ -1,10 +1,9 @@
-"""The audit trail of a job: read from the chain, recomputed, and written down for people.
+"""The audit trail of a job: read from the chain, recomputed, and exported for people.
 
-The chain is read once into a `Trail`. All else, the checks and the export, is a function of it.
+The chain is read once into a `Trail`. The checks and the export are functions of it.
 """
 
-from opfl_chain.trail.export import write_export
-from opfl_chain.trail.export_check import check_export
+from opfl_chain.trail.export import check_export, write_export
 from opfl_chain.trail.reading import read_trail
 from opfl_chain.trail.record import Trail
 from opfl_chain.trail.report import Report

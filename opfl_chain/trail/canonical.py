@@ -1,4 +1,4 @@
-"""The one form in which a trail is written, and its digest.
+"""The canonical JSON of a trail, and its digest.
 
 Canonical JSON has sorted keys, no spaces and ASCII only. Byte strings are hexadecimal with `0x`,
 the integers of an event are decimal strings, because amounts in wei do not fit into the numbers of
@@ -13,7 +13,7 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any, Final
 
-from opfl_chain.chain.contract import Event
+from opfl_chain.chain.contracts.contract import Event
 from opfl_chain.protocol.hashing import keccak256
 from opfl_chain.trail.record import Entry, Trail
 
@@ -22,7 +22,7 @@ _DIGEST: Final = "digest"
 
 
 def readable(value: Any) -> Any:
-    """A value of an event as JSON has it."""
+    """Return the JSON form of a value of an event."""
     if isinstance(value, Enum):
         return value.name.lower()
     if value is None or isinstance(value, bool | str):
@@ -39,7 +39,7 @@ def readable(value: Any) -> Any:
 
 
 def entry_document(entry: Entry[Event]) -> dict[str, Any]:
-    """One event, decoded."""
+    """Return the document of one decoded event."""
     return {
         "event": entry.name,
         "contract": entry.contract,
@@ -53,7 +53,7 @@ def entry_document(entry: Entry[Event]) -> dict[str, Any]:
 
 
 def trail_document(trail: Trail) -> dict[str, Any]:
-    """The whole trail, with its digest."""
+    """Return the document of the whole trail, with its digest."""
     document = {
         "format": FORMAT,
         "chain_id": trail.chain_id,
@@ -69,7 +69,7 @@ def trail_document(trail: Trail) -> dict[str, Any]:
 
 
 def digest(document: Mapping[str, Any]) -> str:
-    """The keccak256 of a document without its digest."""
+    """Return the keccak256 of a document without its digest."""
     content = {key: value for key, value in document.items() if key != _DIGEST}
     return "0x" + keccak256(canonical_bytes(content)).hex()
 

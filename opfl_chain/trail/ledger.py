@@ -1,4 +1,4 @@
-"""What every stake of a job holds, recomputed from what went in and out."""
+"""The balances of all stakes of a job, recomputed from deposits and withdrawals."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from opfl_chain.chain.bindings.events import Captured, Locked, Released, Withdrawn
 from opfl_chain.chain.bindings.types import Role
-from opfl_chain.chain.contract import Event
+from opfl_chain.chain.contracts.contract import Event
 from opfl_chain.protocol.identifiers import Address
 from opfl_chain.trail.history import History
 from opfl_chain.trail.record import Entry
@@ -19,7 +19,7 @@ Movement = Locked | Captured | Released | Withdrawn
 
 @dataclass
 class Ledger:
-    """Sums in wei, up to some event."""
+    """Sums in wei up to an event."""
 
     stakes: dict[Owner, int] = field(default_factory=lambda: defaultdict(int))
     locked: dict[Owner, int] = field(default_factory=lambda: defaultdict(int))
@@ -40,7 +40,7 @@ class Ledger:
 
 
 def movements(history: History) -> Iterator[tuple[Entry[Event], Movement, Ledger]]:
-    """Every movement, with the ledger as it stood before; booked when the next is asked for."""
+    """Yield every movement with the ledger before it; the movement is booked afterwards."""
     ledger = Ledger()
     for entry in history.trail.entries:
         if isinstance(entry.event, Movement):

@@ -4,34 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from opfl_chain.chain.bindings import events
 from opfl_chain.chain.bindings.errors import UnknownJob
-from opfl_chain.chain.bindings.events import (
-    ClientEnrolled,
-    KeyRegistered,
-    RoundFinalised,
-    RoundOpened,
-    SlashRequested,
-    SlashVetoed,
-)
 from opfl_chain.chain.bindings.types import JobTerms, Role
-from opfl_chain.chain.contract import Event, decode_event
-from opfl_chain.chain.cursor_store import Block
+from opfl_chain.chain.contracts.contract import Event, Log, decode_event
 from opfl_chain.chain.deployment import Contracts, Deployment
-from opfl_chain.chain.log_source import LogSource
-from opfl_chain.chain.receipt import Log
+from opfl_chain.chain.follow.sources import LogSource
+from opfl_chain.chain.follow.store import Block
 from opfl_chain.chain.rpc import Rpc, checksum, unhex
 from opfl_chain.protocol.identifiers import Address, JobId, job_and_number
-from opfl_chain.trail.errors import ChainUnsteady, NoSuchJob
-from opfl_chain.trail.record import Entry, Standing, Trail
+from opfl_chain.trail.record import Entry, FinalState, Trail
+from opfl_chain.trail.report import ChainUnsteady, NoSuchJob
 
 _BLOCKS_AT_ONCE = 1000
 _ATTEMPTS = 5
-# Their transactions carry the signatures and proofs that the contracts checked.
-_SHOWN_IN_CALLS = (KeyRegistered, RoundFinalised, SlashRequested, SlashVetoed)
+# The transactions of these events carry signatures and proofs that the contracts checked.
+_SHOWN_IN_CALLS = (
+    events.KeyRegistered,
+    events.RoundFinalised,
+    events.SlashRequested,
+    events.SlashVetoed,
+)
 
 
 def read_trail(rpc: Rpc, deployment: Deployment, job: int) -> Trail:
-    """Read all that the chain has of a job, up to its newest block."""
+    """Read everything about a job from the chain, up to its newest block."""
     contracts = deployment.connect(rpc)
     for _ in range(_ATTEMPTS):
         head = rpc.block_number()
@@ -42,7 +39,7 @@ def read_trail(rpc: Rpc, deployment: Deployment, job: int) -> Trail:
 
 
 def _logs(rpc: Rpc, contracts: Contracts, first: int, head: int) -> tuple[Block, list[Log]] | None:
-    """All logs up to `head`, of one chain of blocks; None if it changed meanwhile."""
+    """Return all logs up to `head` of one chain of blocks; None after a reorganisation."""
     source = LogSource(rpc, contracts.addresses, (), _BLOCKS_AT_ONCE)
     (position,) = source.blocks([first - 1])
     logs: list[Log] = []
@@ -87,12 +84,12 @@ def _trail(
         last.number,
         entries,
         dict(_calls(rpc, deployment, entries)),
-        _standing(rpc, contracts, job, terms, entries, last.number),
+        _final_state(rpc, contracts, job, terms, entries, last.number),
     )
 
 
 def belongs(event: Event, job: JobId, accounts: set[Address]) -> bool:
-    """Whether an event is of this job, or of an account that takes part in it and of no job."""
+    """Return whether an event is of this job, or of no job and about one of the accounts."""
     if (round_id := getattr(event, "round", None)) is not None:
         return job_and_number(round_id)[0] == job
     if (owner := getattr(event, "job", None)) is not None:
@@ -111,7 +108,7 @@ def _terms(contracts: Contracts, job: JobId, block: int) -> JobTerms:
 def _calls(
     rpc: Rpc, deployment: Deployment, entries: Sequence[Entry[Event]]
 ) -> Iterator[tuple[str, bytes]]:
-    """What was sent; not where a contract of somebody else called ours on the way."""
+    """Yield the call data of transactions, except of those sent to foreign contracts."""
     callees = {
         entry.transaction: deployment.addresses[entry.contract]
         for entry in entries
@@ -123,25 +120,25 @@ def _calls(
             yield name, unhex(answer["input"])
 
 
-def _standing(
+def _final_state(
     rpc: Rpc,
     contracts: Contracts,
     job: JobId,
     terms: JobTerms,
     entries: Sequence[Entry[Event]],
     block: int,
-) -> Standing:
-    clients = [e.event.client for e in entries if isinstance(e.event, ClientEnrolled)]
+) -> FinalState:
+    clients = [e.event.client for e in entries if isinstance(e.event, events.ClientEnrolled)]
     owners = [(Role.CLIENT, client) for client in clients]
     owners += [(Role.MEMBER, member) for member in terms.members]
     rounds = {
         job_and_number(e.event.round)[1]: e.event.round
         for e in entries
-        if isinstance(e.event, RoundOpened)
+        if isinstance(e.event, events.RoundOpened)
     }
     jobs, deposits, beacon = contracts.jobs, contracts.deposits, contracts.beacon
     seeds = {n: beacon.seed_of(id_, block=block) for n, id_ in rounds.items()}
-    return Standing(
+    return FinalState(
         terms=terms,
         progress=jobs.progress(job, block=block),
         job_count=jobs.job_count(block=block),

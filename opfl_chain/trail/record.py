@@ -1,34 +1,102 @@
-"""What is known of a job: its events in the chain's order, some calls, and how things stand."""
+"""The record of a job: its events, their call data, and the final state of the contracts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
+from eth_abi.exceptions import DecodingError
+
+from opfl_chain.chain.abi import decode, selector
 from opfl_chain.chain.bindings.types import Account, Client, JobProgress, JobTerms, Role, Round
-from opfl_chain.chain.contract import Event
-from opfl_chain.protocol.identifiers import (
-    Address,
-    JobId,
-    RoundId,
-    RoundNumber,
-    job_and_number,
-)
+from opfl_chain.chain.contracts.contract import Event
+from opfl_chain.protocol.identifiers import Address, JobId, RoundId, RoundNumber, job_and_number
 
+_VERDICT = "(bytes,bytes)"
+_BATCH_PROOF = "(bytes32,bytes32[],bytes)"
 E = TypeVar("E", bound=Event)
 E_co = TypeVar("E_co", bound=Event, covariant=True)
-
 Place = tuple[int, int]
-"""Block and index of the log in it: the order of the chain."""
-
-# What events call the account that they are about.
+"""Block number and log index: the order of the chain."""
+# The fields in which events name the account that they are about.
 _WHO = ("client", "member", "owner", "account")
 
 
 @dataclass(frozen=True)
+class RegisterKey:
+    FUNCTION: ClassVar[str] = "registerKey"
+    TYPES: ClassVar[tuple[str, ...]] = ("bytes", "bytes")
+    proof: bytes
+
+    @classmethod
+    def from_abi(cls, values: tuple[Any, ...]) -> RegisterKey:
+        return cls(values[1])
+
+
+@dataclass(frozen=True)
+class Finalise:
+    FUNCTION: ClassVar[str] = "finalise"
+    TYPES: ClassVar[tuple[str, ...]] = ("uint96", "bytes32", "bytes32", "bytes[2]")
+    signatures: tuple[bytes, ...]
+
+    @classmethod
+    def from_abi(cls, values: tuple[Any, ...]) -> Finalise:
+        return cls(tuple(values[3]))
+
+
+@dataclass(frozen=True)
+class VetoWithReceipts:
+    FUNCTION: ClassVar[str] = "vetoWithReceipts"
+    TYPES: ClassVar[tuple[str, ...]] = ("uint96", "address", "bytes[2]")
+    signatures: tuple[bytes, ...]
+
+    @classmethod
+    def from_abi(cls, values: tuple[Any, ...]) -> VetoWithReceipts:
+        return cls(tuple(values[2]))
+
+
+@dataclass(frozen=True)
+class VetoWithAcquittals:
+    FUNCTION: ClassVar[str] = "vetoWithAcquittals"
+    TYPES: ClassVar[tuple[str, ...]] = ("uint96", "address", "bytes[2]")
+    signatures: tuple[bytes, ...]
+
+    @classmethod
+    def from_abi(cls, values: tuple[Any, ...]) -> VetoWithAcquittals:
+        return cls(tuple(values[2]))
+
+
+@dataclass(frozen=True)
+class RequestSlash:
+    FUNCTION: ClassVar[str] = "request"
+    TYPES: ClassVar[tuple[str, ...]] = ("uint96", "address", _VERDICT, "uint256", _BATCH_PROOF)
+    commitment: bytes
+    path: tuple[bytes, ...]
+    signature: bytes
+
+    @classmethod
+    def from_abi(cls, values: tuple[Any, ...]) -> RequestSlash:
+        commitment, path, signature = values[4]
+        return cls(commitment, tuple(path), signature)
+
+
+C = TypeVar("C", RegisterKey, Finalise, VetoWithReceipts, VetoWithAcquittals, RequestSlash)
+
+
+def decode_call(data: bytes | None, kind: type[C]) -> C | None:
+    """Decode call data if it is a call of this kind."""
+    if data is None or data[:4] != selector(f"{kind.FUNCTION}({','.join(kind.TYPES)})"):
+        return None
+    try:
+        return kind.from_abi(decode(kind.TYPES, data[4:]))
+    except DecodingError:
+        return None
+
+
+@dataclass(frozen=True)
 class Entry(Generic[E_co]):
-    """One event, and where the chain has it."""
+    """One event and its place on chain."""
 
     event: E_co
     contract: str
@@ -58,22 +126,22 @@ class Entry(Generic[E_co]):
 
 
 @dataclass(frozen=True)
-class Standing:
-    """What the contracts answer at the trail's last block."""
+class FinalState:
+    """The state of the contracts at the trail's last block."""
 
     terms: JobTerms
     progress: JobProgress
     job_count: int
     burned: int
     held: int
-    """The wei that the contract Deposits has."""
+    """The balance of the contract Deposits in wei."""
     stakes: Mapping[tuple[Role, Address], Account]
     credits: Mapping[Address, int]
     accumulators: Mapping[RoundNumber, bytes]
     seeds: Mapping[RoundNumber, bytes]
-    """Zero where there is no beacon."""
+    """Zero for a round without a beacon."""
     withheld: Mapping[RoundNumber, frozenset[Address]]
-    """Members whose parts are missing, where the beacon is."""
+    """Members whose parts are missing, for rounds without a beacon."""
     rounds: Mapping[RoundNumber, Round]
     clients: Mapping[Address, Client]
 
@@ -87,23 +155,23 @@ class Trail:
     contracts: Mapping[str, Address]
     job: JobId
     first_block: int
-    """The first that can hold events of the contracts."""
+    """The first block that can hold events of the contracts."""
     block: int
     """The last block that was read."""
     entries: tuple[Entry[Event], ...]
     calls: Mapping[str, bytes]
-    """What was sent to a contract, by transaction, where signatures and proofs stand in it."""
-    standing: Standing
+    """Call data that holds signatures and proofs, by transaction."""
+    final_state: FinalState
 
     def until(self, block: int) -> Trail:
-        """The trail as it was read at an earlier block, except for how things stand."""
+        """Return the trail up to an earlier block; `final_state` stays that of the last block."""
         entries = tuple(entry for entry in self.entries if entry.block <= block)
         sent = {entry.transaction for entry in entries}
         calls = {name: data for name, data in self.calls.items() if name in sent}
         return replace(self, block=block, entries=entries, calls=calls)
 
     def of(self, kind: type[E]) -> Iterator[Entry[E]]:
-        """The entries with events of one kind."""
+        """Yield the entries with events of one kind."""
         for entry in self.entries:
             if isinstance(entry.event, kind):
                 yield entry  # type: ignore[misc]

@@ -1,22 +1,48 @@
-"""What checks find, and the report of all of them."""
+"""Findings of checks, the report of all of them, and the errors of trails."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from opfl_chain.chain.contract import Event
+from opfl_chain.chain.contracts.contract import Event
 from opfl_chain.trail.canonical import readable
 from opfl_chain.trail.record import Entry, Place
 
 START: Place = (-1, 0)
-"""Before all blocks: findings about what is fixed before the first event."""
-
+"""Before all blocks: the place of findings about values fixed before the first event."""
 END: Place = (1 << 64, 0)
-"""After all blocks: findings about how things stand now."""
-
+"""After all blocks: the place of findings about the current state."""
 _LONGEST = 160
+
+
+class TrailError(Exception):
+    """The root error of this package."""
+
+
+class NoSuchJob(TrailError):
+    def __init__(self, job: int, jobs: str, count: int) -> None:
+        known = f"it holds jobs 1 to {count}" if count else "it holds no jobs yet"
+        super().__init__(f"job {job} is not in the contract Jobs at {jobs}: {known}")
+
+
+class ChainUnsteady(TrailError):
+    """A chain that was reorganised during every attempt to read it."""
+
+    def __init__(self, url: str, attempts: int) -> None:
+        super().__init__(
+            f"the chain at {url} was reorganised during all {attempts} attempts to read it. Try"
+            " again when it is stable, or use a node that is in sync"
+        )
+
+
+class ExportInvalid(TrailError):
+    """A folder without a readable export."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"{path} {reason}. `opfl trail export` writes such a folder")
 
 
 @dataclass(frozen=True)
@@ -41,7 +67,7 @@ def at(
     holds: bool | None = None,
     who: str | None = None,
 ) -> Finding:
-    """A finding about an event: it holds where both values are the same, or as `holds` says."""
+    """Make a finding about an event; it holds if both values are equal, or as `holds` says."""
     return Finding(
         entry.place,
         fact,
@@ -56,7 +82,7 @@ def at(
 def now(
     fact: str, expected: Any, found: Any, *, round_: int | None = None, who: str | None = None
 ) -> Finding:
-    """A finding about how things stand at the trail's last block."""
+    """Make a finding about the state at the trail's last block."""
     return Finding(END, fact, expected == found, expected, found, round_, who)
 
 
@@ -98,7 +124,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Report:
-    """How many facts each check covered, and what does not hold, in the order of the chain."""
+    """The number of facts per check, and the failures in the order of the chain."""
 
     facts: Mapping[str, int]
     failures: tuple[Failure, ...]
@@ -112,7 +138,7 @@ class Report:
         return self.failures[0] if self.failures else None
 
     def with_report(self, other: Report) -> Report:
-        """Both reports as one. Of failures at one place, those of the first come first."""
+        """Merge both reports. At the same place, failures of this report come first."""
         failures = sorted(self.failures + other.failures, key=lambda f: f.finding.place)
         return Report({**self.facts, **other.facts}, tuple(failures))
 

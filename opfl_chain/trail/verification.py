@@ -1,16 +1,52 @@
-"""All checks over a trail."""
+"""The checks of a trail: each is a pure function from the history to findings."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
 from opfl_chain.chain.bindings.events import JobCreated
-from opfl_chain.trail.checks import CHECKS
+from opfl_chain.trail.checks.balances import check_balances
+from opfl_chain.trail.checks.beacon import check_beacon, check_group_key
+from opfl_chain.trail.checks.commitments import check_accumulator, check_commitments
+from opfl_chain.trail.checks.documents import check_documents, check_model_hashes
+from opfl_chain.trail.checks.enrolment import check_enrolment, check_status
+from opfl_chain.trail.checks.order import check_order
+from opfl_chain.trail.checks.penalties import check_penalties, check_split
+from opfl_chain.trail.checks.schedule import check_schedule
+from opfl_chain.trail.checks.slashes import check_slashes
+from opfl_chain.trail.checks.statements import check_statements
+from opfl_chain.trail.checks.verdicts import check_audits, check_verdicts
 from opfl_chain.trail.history import History
 from opfl_chain.trail.record import Trail
 from opfl_chain.trail.report import START, Failure, Finding, Report
 
+Check = Callable[[History], Iterator[Finding]]
+
+CHECKS: Final[Mapping[str, Check]] = {
+    "order of events": check_order,
+    "schedule": check_schedule,
+    "terms and documents": check_documents,
+    "enrolment": check_enrolment,
+    "client status": check_status,
+    "group key": check_group_key,
+    "commitments": check_commitments,
+    "accumulator": check_accumulator,
+    "beacon": check_beacon,
+    "verdicts": check_verdicts,
+    "audited set": check_audits,
+    "slashes": check_slashes,
+    "member penalties": check_penalties,
+    "split of slashes": check_split,
+    "balances": check_balances,
+    "model hashes": check_model_hashes,
+    "signed statements": check_statements,
+}
+"""The checks by name. At the same place in the chain, failures of earlier checks come first."""
+
 
 def check_trail(trail: Trail) -> Report:
-    """Recompute everything that the trail claims."""
+    """Recompute everything that the trail states."""
     created = next(trail.of(JobCreated), None)
     if created is None:
         missing = Finding(START, "the job was created", False, "JobCreated", None)
@@ -24,6 +60,6 @@ def check_trail(trail: Trail) -> Report:
             facts[name] += 1
             if not finding.holds:
                 failures.append(Failure(name, finding))
-    # Stable: at one place, the order of the checks stays.
+    # Stable sort: at the same place, failures keep the order of the checks.
     failures.sort(key=lambda failure: failure.finding.place)
     return Report(facts, tuple(failures))

@@ -1,4 +1,4 @@
-"""Addresses `host:port`, and which of them stay on this machine."""
+"""Parsing of `host:port` addresses and detection of loopback hosts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PORTS = range(1, 1 << 16)
 
 
 def split_address(address: str, *, any_port: bool = False) -> tuple[str, int]:
-    """Host and port of `host:port` or `[host]:port`. With `any_port`, port 0 stands for any."""
+    """Return the host and port of `host:port` or `[host]:port`. `any_port` allows port 0."""
     host, colon, port = address.rpartition(":")
     if not colon or not host:
         raise AddressInvalid(address, "has no port")
@@ -29,4 +29,4 @@ def is_loopback(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
-        return False  # a name: wherever it leads
+        return False  # a DNS name, which may resolve to any host

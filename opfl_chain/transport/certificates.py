@@ -1,6 +1,6 @@
 """The certificate authority of a job's members and server, and the certificates under it.
 
-Each certificate is for one DNS name and good for both ends of a connection. Keys are on P-256.
+Each certificate is for one DNS name and valid for both servers and clients. Keys are on P-256.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from opfl_chain.transport.tls import TlsFiles
 AUTHORITY_DAYS: Final = 3650
 MEMBER_DAYS: Final = 365
 _CLOCK_SKEW: Final = timedelta(hours=1)
-"""Certificates are valid from a little before now, for members whose clocks are late."""
+"""Certificates are valid from before now, for members whose clocks are behind."""
 _AUTHORITY: Final = "authority"
 _LABEL: Final = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 _DNS_NAME: Final = re.compile(rf"{_LABEL}(\.{_LABEL})*")
@@ -32,7 +32,7 @@ _BOTH_ENDS: Final = x509.ExtendedKeyUsage(
 
 
 class Authority:
-    """The authority in a folder, where `create` made it and `issue` puts what it signs."""
+    """A certificate authority in a folder, which also receives the certificates it issues."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -47,13 +47,13 @@ class Authority:
         ):
             raise TlsInvalid(
                 f"{self.private_key} is not the key of {self.certificate}. Restore both from a "
-                "backup, or create another authority and issue all certificates anew."
+                "backup, or create another authority and reissue all certificates."
             )
         self._key = key
 
     @classmethod
     def create(cls, folder: Path, days: int = AUTHORITY_DAYS) -> Authority:
-        """Make a new one. Whoever has its key can pass for any member."""
+        """Create an authority. Whoever holds its key can impersonate any member."""
         folder.mkdir(parents=True, exist_ok=True)
         key, name = ec.generate_private_key(ec.SECP256R1()), _common_name("committee")
         unsigned = (
@@ -66,18 +66,18 @@ class Authority:
 
     @classmethod
     def open_or_create(cls, folder: Path) -> Authority:
-        """The one in the folder, or a new one if there is no trace of any."""
+        """Open the authority in the folder; create one if neither of its files exists."""
         there = any(path.exists() for path in _files(folder, _AUTHORITY))
         return cls(folder) if there else cls.create(folder)
 
     def issue_all(self, names: Sequence[str], days: int = MEMBER_DAYS) -> dict[str, TlsFiles]:
-        """Issue for each of these names, or for none if any cannot be."""
+        """Issue a certificate for every name, or for none if any name is not usable."""
         for name in names:
             self._require_unused(name)
         return {name: self.issue(name, days) for name in names}
 
     def issue(self, name: str, days: int = MEMBER_DAYS) -> TlsFiles:
-        """Make a key and a certificate with this DNS name, in NAME.key and NAME.pem."""
+        """Create a key and a certificate for this DNS name, in NAME.key and NAME.pem."""
         self._require_unused(name)
         key = ec.generate_private_key(ec.SECP256R1())
         unsigned = (
@@ -93,14 +93,14 @@ class Authority:
     def _require_unused(self, name: str) -> None:
         if name == _AUTHORITY or not _DNS_NAME.fullmatch(name):
             raise TlsInvalid(
-                f"{name!r} is not a name for a certificate. Give a DNS name in lower case, other "
+                f"{name!r} is not a valid certificate name. Use a DNS name in lower case, other "
                 f"than {_AUTHORITY!r}."
             )
         _require_new(self._folder, name)
 
 
 def _files(folder: Path, name: str) -> tuple[Path, Path]:
-    """Of a certificate and of its key."""
+    """Return the paths of a certificate and of its key."""
     return folder / f"{name}.pem", folder / f"{name}.key"
 
 
@@ -122,7 +122,7 @@ def _certificate(
     issuer_key: ec.EllipticCurvePrivateKey,
     days: int,
 ) -> x509.CertificateBuilder:
-    """What all certificates have in common."""
+    """Return a builder with the fields that all certificates share."""
     now, issuer_public = datetime.now(UTC), issuer_key.public_key()
     return (
         x509.CertificateBuilder()
@@ -156,7 +156,7 @@ def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
 def _write(
     folder: Path, name: str, key: ec.EllipticCurvePrivateKey, certificate: x509.Certificate
 ) -> None:
-    """Into new files, of which only the owner can read the key."""
+    """Write new files; only the owner can read the key."""
     _require_new(folder, name)
     certificate_file, key_file = _files(folder, name)
     key_file.touch(0o600, exist_ok=False)

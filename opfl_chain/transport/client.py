@@ -1,8 +1,4 @@
-"""Asks peers over HTTP, and believes only those with the right certificate.
-
-Each request has its own connection. A pool would hand a connection that was made to one name to a
-request for another; and proxies, which know nothing of our names, are never asked.
-"""
+"""HTTP client with deadlines, size limits and retries."""
 
 from __future__ import annotations
 
@@ -14,30 +10,58 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from pathlib import Path
-from types import TracebackType
 from typing import Final
 
 import httpx
 
+from opfl_chain.system.closing import Closing
+from opfl_chain.transport import errors
 from opfl_chain.transport.addresses import is_loopback
-from opfl_chain.transport.answers import read_body, refusal_in
-from opfl_chain.transport.cutoff import Cutoff
-from opfl_chain.transport.errors import (
-    CertificateRefused,
-    PeerRefused,
-    PeerUnavailable,
-    TlsRequired,
-    UrlInvalid,
-)
-from opfl_chain.transport.foreign_text import shown
-from opfl_chain.transport.messages import BYTES_TYPE
+from opfl_chain.transport.deadline import Cutoff
+from opfl_chain.transport.routes import BYTES_TYPE, parse_json
 from opfl_chain.transport.tls import client_context
 
+_REASON_BYTES: Final = 4096
+_LONGEST_WAIT: Final = 3600.0
 _FIRST_PAUSE: Final = 0.2
 _LONGEST_PAUSE: Final = 5.0
 _PASSING: Final = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
-"""Refusals that may be over in a moment."""
+"""Temporary refusals, which are retried."""
 _URL_SHOWN: Final = 200
+
+
+def read_body(answer: httpx.Response, most_bytes: int) -> bytes:
+    """Return the whole body as sent, without decompression."""
+    url, stated = str(answer.url), answer.headers.get("Content-Length")
+    if stated is None and "Transfer-Encoding" not in answer.headers:
+        raise errors.AnswerMalformed(url, "it has neither Content-Length nor Transfer-Encoding")
+    if stated is not None and int(stated) > most_bytes:  # h11 has checked that it is a number
+        raise errors.AnswerTooLarge(url, most_bytes)
+    body = bytearray()
+    for chunk in answer.iter_raw():
+        body += chunk
+        if len(body) > most_bytes:
+            raise errors.AnswerTooLarge(url, most_bytes)
+    return bytes(body)
+
+
+def refusal_in(answer: httpx.Response) -> errors.PeerRefused:
+    """Return the refusal with the reason that the peer gives, if any."""
+    try:
+        body = read_body(answer, _REASON_BYTES)
+        message = parse_json(body)["error"]
+    except (errors.AnswerMalformed, errors.AnswerTooLarge, ValueError, LookupError, TypeError):
+        message = answer.reason_phrase
+    return errors.PeerRefused(
+        str(answer.url), answer.status_code, errors.shown(str(message)), _wait_in(answer)
+    )
+
+
+def _wait_in(answer: httpx.Response) -> float | None:
+    stated = answer.headers.get("Retry-After", "")
+    if not (stated.isascii() and stated.isdecimal()):
+        return None
+    return min(float(stated[:10]), _LONGEST_WAIT)
 
 
 @dataclass(frozen=True)
@@ -50,11 +74,11 @@ class _Question:
     body: bytes | None = None
 
 
-class HttpClient:
-    """Safe to share between threads. Without an authority it speaks plainly, and only to loopback.
+class HttpClient(Closing):
+    """Thread-safe HTTP client. Without an authority it uses plain HTTP, and only to loopback.
 
-    A request takes `seconds` at most, of which `connect_seconds` to connect; one that may be
-    repeated is tried `attempts` times.
+    A request takes at most `seconds`, including up to `connect_seconds` to connect. Idempotent
+    requests are tried up to `attempts` times.
     """
 
     def __init__(
@@ -68,7 +92,7 @@ class HttpClient:
         self._seconds = seconds
         self._attempts = attempts
         self._http = httpx.Client(
-            verify=client_context(tls_authority) if tls_authority else _trusting_nobody(),
+            verify=client_context(tls_authority) if tls_authority else _empty_trust(),
             trust_env=False,
             follow_redirects=False,
             timeout=httpx.Timeout(seconds, connect=min(connect_seconds, seconds)),
@@ -86,7 +110,7 @@ class HttpClient:
         *,
         headers: Mapping[str, str] | None = None,
     ) -> bytes:
-        """The body at `path` under `url`, from the peer whose certificate has the DNS `name`."""
+        """Return the body at `path` under `url`; the peer's certificate must be for DNS `name`."""
         target = self._target(url, path)
         return self._ask(_Question("GET", target, name, max_bytes, headers or {}), self._attempts)
 
@@ -102,7 +126,7 @@ class HttpClient:
         content_type: str = BYTES_TYPE,
         idempotent: bool = False,
     ) -> bytes:
-        """The peer's answer to the body. Tried again only if that does no harm: `idempotent`."""
+        """Send the body and return the response. Retried only if `idempotent`."""
         target, headers = self._target(url, path), {"Content-Type": content_type, **(headers or {})}
         question = _Question("POST", target, name, max_bytes, headers, body)
         return self._ask(question, self._attempts if idempotent else 1)
@@ -110,24 +134,13 @@ class HttpClient:
     def close(self) -> None:
         self._http.close()
 
-    def __enter__(self) -> HttpClient:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
     def _ask(self, question: _Question, attempts: int) -> bytes:
         for attempt in range(1, attempts):
             try:
                 return self._ask_once(question)
-            except PeerUnavailable:
+            except errors.PeerUnavailable:
                 wait = None
-            except PeerRefused as error:
+            except errors.PeerRefused as error:
                 if error.status not in _PASSING:
                     raise
                 wait = error.retry_after
@@ -150,42 +163,50 @@ class HttpClient:
             except httpx.HTTPError as error:
                 url = str(question.target)
                 if refused := _certificate_error(error):
-                    raise CertificateRefused(url, question.name, refused) from error
-                late = f"it takes longer than {self._seconds:.3g} s" if cutoff.passed else ""
+                    raise errors.CertificateRefused(url, question.name, refused) from error
+                late = f"timed out after {self._seconds:.3g} s" if cutoff.passed else ""
                 reason = late or str(error) or type(error).__name__
-                raise PeerUnavailable(url, shown(reason)) from error
+                raise errors.PeerUnavailable(url, errors.shown(reason)) from error
 
     def _target(self, url: str, path: str) -> httpx.URL:
         try:
             base = httpx.URL(url)
         except httpx.InvalidURL as error:
-            raise UrlInvalid(shown(url, _URL_SHOWN), f"is no URL ({error})") from error
+            raise errors.UrlInvalid(
+                errors.shown(url, _URL_SHOWN), f"is not a URL ({error})"
+            ) from error
         if base.scheme not in ("https", "http") or not base.host:
-            raise UrlInvalid(shown(url, _URL_SHOWN), "is no URL of HTTPS")
+            raise errors.UrlInvalid(errors.shown(url, _URL_SHOWN), "is not an HTTPS URL")
         if base.port is not None and base.port not in range(1, 1 << 16):
-            raise UrlInvalid(shown(url, _URL_SHOWN), "has a port that is not from 1 to 65535")
+            raise errors.UrlInvalid(
+                errors.shown(url, _URL_SHOWN), "has a port that is not from 1 to 65535"
+            )
         if base.userinfo or base.query or base.fragment:
-            raise UrlInvalid(shown(url, _URL_SHOWN), "has more than host, port and path")
+            raise errors.UrlInvalid(
+                errors.shown(url, _URL_SHOWN), "has more than host, port and path"
+            )
         if base.scheme == "http" and not self._secure and not is_loopback(base.host):
-            raise TlsRequired(shown(url, _URL_SHOWN))
+            raise errors.TlsRequired(errors.shown(url, _URL_SHOWN))
         if (base.scheme == "https") != self._secure:
             with_authority = "an authority is set" if self._secure else "no authority is set"
-            raise UrlInvalid(shown(url, _URL_SHOWN), f"does not fit, because {with_authority}")
+            raise errors.UrlInvalid(
+                errors.shown(url, _URL_SHOWN), f"has a wrong scheme because {with_authority}"
+            )
         return base.copy_with(raw_path=f"{base.path.rstrip('/')}{path}".encode())
 
 
-def _trusting_nobody() -> ssl.SSLContext:
+def _empty_trust() -> ssl.SSLContext:
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 def _pause(attempt: int, wanted: float | None) -> float:
-    """Longer every time, and not the same for all who wait."""
+    """Exponential backoff with jitter, at least as long as the peer asked for."""
     longest = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**attempt)
     return max(random.uniform(longest / 2, longest), min(wanted or 0.0, _LONGEST_PAUSE))
 
 
 def _certificate_error(error: BaseException) -> str | None:
-    """What is wrong with the peer's certificate, if that is why the request failed."""
+    """Return the certificate's defect if that made the request fail, else None."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, ssl.SSLCertVerificationError):
         cause = cause.__cause__ or cause.__context__

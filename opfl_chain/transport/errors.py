@@ -1,10 +1,24 @@
-"""Everything that can go wrong between processes, under one root."""
+"""Errors between processes under one root, and text of others made safe to show."""
 
 from __future__ import annotations
 
+from typing import Final
+
+LONGEST: Final = 1000
+
+
+def shown(text: str, longest: int = LONGEST) -> str:
+    """Return the text on one line, unprintable characters escaped, cut to `longest`."""
+    escaped = "".join(_escaped(character) for character in text[: longest + 1])
+    return escaped if len(escaped) <= longest else f"{escaped[: longest - 3]}..."
+
+
+def _escaped(character: str) -> str:
+    return character if character.isprintable() else ascii(character)[1:-1]
+
 
 class TransportError(Exception):
-    """The root of every error that `opfl_chain.transport` raises on its own account."""
+    """The base class of all errors that `opfl_chain.transport` raises."""
 
 
 # --- configuration
@@ -24,7 +38,7 @@ class AddressInUse(TransportError):
 
 class UrlInvalid(TransportError, ValueError):
     def __init__(self, url: str, reason: str) -> None:
-        super().__init__(f"{url!r} {reason}. Give https://host:port, with a path if need be.")
+        super().__init__(f"{url!r} {reason}. Give https://host:port, optionally with a path.")
         self.url = url
 
 
@@ -38,18 +52,18 @@ class TlsRequired(TransportError, ValueError):
 
 
 class TlsInvalid(TransportError, ValueError):
-    """Certificate, key or authority that cannot be used."""
+    """A certificate, key or authority that cannot be used."""
 
 
 class LimitInvalid(TransportError, ValueError):
-    """A limit that would let nothing through."""
+    """A limit that would refuse every request."""
 
 
 class RouteInvalid(TransportError, ValueError):
     """A route that no request can reach."""
 
 
-# --- requests that failed, by the peer that they were for
+# --- failed requests, with the URL of the peer
 
 
 class PeerError(TransportError):
@@ -59,7 +73,7 @@ class PeerError(TransportError):
 
 
 class PeerUnavailable(PeerError):
-    """No answer, or none in time. The request may have been carried out all the same."""
+    """The peer did not respond in time. It may have executed the request nevertheless."""
 
     def __init__(self, url: str, reason: str) -> None:
         super().__init__(url, f"does not answer ({reason}). Is it running, at that address?")
@@ -67,7 +81,7 @@ class PeerUnavailable(PeerError):
 
 
 class PeerRefused(PeerError):
-    """The peer answered with a status other than success, and says why."""
+    """The peer answered with an error status and a reason."""
 
     def __init__(
         self, url: str, status: int, message: str, retry_after: float | None = None
@@ -82,28 +96,26 @@ class AnswerTooLarge(PeerError):
     def __init__(self, url: str, allowed: int) -> None:
         super().__init__(
             url,
-            f"answered with more than the {allowed} bytes that we take. It may be broken, or of "
+            f"sent a response larger than the {allowed} bytes allowed. It may be faulty or run "
             "another version.",
         )
         self.allowed = allowed
 
 
 class AnswerMalformed(PeerError):
-    """An answer that is not what was asked for."""
+    """A response that cannot be parsed."""
 
     def __init__(self, url: str, reason: str) -> None:
-        super().__init__(
-            url, f"gave an answer that cannot be read: {reason}. Is it of another version?"
-        )
+        super().__init__(url, f"sent a malformed response: {reason}. Does it run another version?")
 
 
 class CertificateRefused(PeerError):
-    """Whoever answers is not who we are looking for."""
+    """The responding process is not the expected peer."""
 
     def __init__(self, url: str, name: str, reason: str) -> None:
         super().__init__(
             url,
-            f"showed a certificate that is not one of {name!r} under our authority ({reason}). "
-            "Check address and authority, and that the certificate is still valid.",
+            f"has a certificate that is not valid for {name!r} under our authority ({reason}). "
+            "Check the address, the authority and the expiry of the certificate.",
         )
         self.name = name

@@ -1,15 +1,17 @@
-"""One request over one connection, and its answer.
+"""One HTTP request and its response, on a connection where every operation has a deadline.
 
-A connection carries one request only: what it costs to make another is little next to what clients
-deliver, and nothing of one request can be taken for part of the next.
+A socket's timeout restarts with every byte, so a peer that sends byte by byte could hold the
+connection for ever; TLS `sendall` has the same flaw. Here each call gets the remaining time.
 """
 
 from __future__ import annotations
 
+import contextlib
 import io
 import logging
 import math
 import re
+import socket
 import ssl
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -17,26 +19,105 @@ from http.server import BaseHTTPRequestHandler
 from typing import Final, NoReturn
 
 from opfl_chain.transport.deadline import Deadline
-from opfl_chain.transport.limits import Limits
-from opfl_chain.transport.messages import Refusal, Request, Response
-from opfl_chain.transport.rate import RateLimiter, sender_of
-from opfl_chain.transport.routes import Route, Router
-from opfl_chain.transport.stream import HeadTooLarge, Stream
+from opfl_chain.transport.limits import Limits, RateLimiter, sender_of
+from opfl_chain.transport.routes import Refusal, Request, Response, Route, Router
 
+_CHUNK_BYTES: Final = 1 << 16
+_END_OF_HEAD: Final = re.compile(rb"\r?\n\r?\n")
+_LINGER_SECONDS: Final = 2.0
 _LOGGER = logging.getLogger(__name__)
 _VERSIONS: Final = ("HTTP/1.0", "HTTP/1.1")
 _LENGTH: Final = re.compile("[0-9]{1,15}")
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
+class HeadTooLarge(Exception):
+    """Request line and headers are longer than allowed."""
+
+
+class Stream:
+    """A connection used by one thread; only `cut` is thread-safe."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._socket = connection
+        self._received = b""
+
+    def secure(self, context: ssl.SSLContext, deadline: Deadline) -> None:
+        """Perform the server's side of a TLS handshake."""
+        self._wait_until(deadline)
+        wrapped = context.wrap_socket(self._socket, server_side=True, do_handshake_on_connect=False)
+        self._socket = wrapped
+        wrapped.do_handshake()
+
+    def read_head(self, most_bytes: int, deadline: Deadline) -> bytes:
+        """Return everything through the empty line after the headers; empty if the peer closed."""
+        searched = 0
+        while True:
+            end = _END_OF_HEAD.search(self._received, max(0, searched - 3))
+            if end and end.end() <= most_bytes:
+                head, self._received = self._received[: end.end()], self._received[end.end() :]
+                return head
+            if len(self._received) > most_bytes:
+                raise HeadTooLarge
+            searched = len(self._received)
+            chunk = self._receive(_CHUNK_BYTES, deadline)
+            if not chunk:
+                return b""
+            self._received += chunk
+
+    def read_body(self, size: int, deadline: Deadline) -> bytes:
+        """Return exactly `size` bytes. Raises ConnectionError if the peer closes earlier."""
+        body = bytearray(self._received[:size])
+        while len(body) < size:
+            chunk = self._receive(min(size - len(body), _CHUNK_BYTES), deadline)
+            if not chunk:
+                raise ConnectionAbortedError(f"the peer closed after {len(body)} of {size} bytes")
+            body += chunk
+        return bytes(body)
+
+    def write(self, data: bytes, deadline: Deadline) -> None:
+        rest = memoryview(data)
+        while rest:
+            self._wait_until(deadline)
+            rest = rest[self._socket.send(rest[:_CHUNK_BYTES]) :]
+
+    def drain(self) -> None:
+        """Discard what the peer still sends, so that it can read our response: closing with unread
+        data would reset the connection and lose the response.
+        """
+        deadline = Deadline(_LINGER_SECONDS)
+        with contextlib.suppress(OSError):
+            socket.socket.shutdown(self._socket, socket.SHUT_WR)
+            self._wait_until(deadline)
+            while socket.socket.recv(self._socket, _CHUNK_BYTES):
+                self._wait_until(deadline)
+
+    def cut(self) -> None:
+        """Shut the connection down while another thread uses it."""
+        with contextlib.suppress(OSError):
+            socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _receive(self, most_bytes: int, deadline: Deadline) -> bytes:
+        self._wait_until(deadline)
+        return self._socket.recv(most_bytes)
+
+    def _wait_until(self, deadline: Deadline) -> None:
+        if deadline.passed:
+            raise TimeoutError(f"timed out after {deadline.seconds:.3g} s")
+        self._socket.settimeout(deadline.remaining)
+
+
 class _Head(BaseHTTPRequestHandler):
-    """The standard library's parser of request line and headers, on bytes that are there."""
+    """The standard library's parser of request line and headers, on received bytes."""
 
     def __init__(self, head: bytes) -> None:
         self.rfile = io.BytesIO(head)
         self.raw_requestline = self.rfile.readline()
         if not self.parse_request() or self.request_version not in _VERSIONS:
-            self.send_error(HTTPStatus.BAD_REQUEST, "this is not a request of HTTP/1.1")
+            self.send_error(HTTPStatus.BAD_REQUEST, "the request is not HTTP/1.1")
 
     def send_error(
         self, code: int, message: str | None = None, explain: str | None = None
@@ -44,11 +125,11 @@ class _Head(BaseHTTPRequestHandler):
         raise Refusal(code, message or HTTPStatus(code).phrase)
 
     def handle_expect_100(self) -> bool:
-        return True  # we say it when we know that the body is welcome
+        return True  # sent later, once the body is known to be acceptable
 
 
 class Exchange:
-    """`run` never raises for what a peer does."""
+    """Serves one connection. `run` never raises because of what a peer does."""
 
     def __init__(
         self,
@@ -66,7 +147,7 @@ class Exchange:
         self._rate = rate
         self._tls = tls
         self._unread = True
-        """Whether the peer may still be sending what we do not want."""
+        """True while the peer may still be sending its request."""
 
     def run(self) -> None:
         receiving = Deadline(self._limits.receive_seconds)
@@ -79,8 +160,8 @@ class Exchange:
             self._stream.write(_encoded(response), Deadline(self._limits.answer_seconds))
             if self._unread:
                 self._stream.drain()
-        except OSError as error:  # also of TLS, and what is too late
-            _LOGGER.info("connection from %s was given up: %s", self._remote, error)
+        except OSError as error:  # includes TLS errors and timeouts
+            _LOGGER.info("dropped the connection from %s: %s", self._remote, error)
 
     def _respond(self, receiving: Deadline) -> Response | None:
         try:
@@ -92,11 +173,11 @@ class Exchange:
         except HeadTooLarge:
             refusal = Refusal(
                 HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
-                f"headers may have {self._limits.header_bytes} bytes",
+                f"headers are larger than {self._limits.header_bytes} bytes",
             )
         except Refusal as error:
             refusal = error
-        _LOGGER.info("refused %s with %s", self._remote, refusal)
+        _LOGGER.info("refused a request from %s: %s", self._remote, refusal)
         return Response.refusing(refusal)
 
     def _receive(self, head: _Head, receiving: Deadline) -> tuple[Route, Request]:
@@ -107,7 +188,7 @@ class Exchange:
         if size > route.max_body_bytes:
             raise Refusal(
                 HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-                f"a body of {size} bytes; {route.max_body_bytes} are allowed here",
+                f"the body has {size} bytes; {route.max_body_bytes} are allowed",
             )
         if size and head.headers.get("Expect", "").lower() == "100-continue":
             self._stream.write(_CONTINUE, receiving)
@@ -134,18 +215,18 @@ class Exchange:
         except Exception as error:
             _LOGGER.exception("%s %s from %s failed", request.method, request.path, self._remote)
             raise Refusal(
-                HTTPStatus.INTERNAL_SERVER_ERROR, "something is wrong here, not with the request"
+                HTTPStatus.INTERNAL_SERVER_ERROR, "internal error, not caused by the request"
             ) from error
 
 
 def _body_size(head: _Head) -> int:
     lengths: list[str] = head.headers.get_all("Content-Length", [])
     if "Transfer-Encoding" in head.headers:
-        raise Refusal(HTTPStatus.LENGTH_REQUIRED, "send the body whole, with its Content-Length")
+        raise Refusal(HTTPStatus.LENGTH_REQUIRED, "send Content-Length, not Transfer-Encoding")
     if not lengths and head.command in ("POST", "PUT", "PATCH"):
-        raise Refusal(HTTPStatus.LENGTH_REQUIRED, "there is no Content-Length")
+        raise Refusal(HTTPStatus.LENGTH_REQUIRED, "Content-Length is missing")
     if len(lengths) > 1 or not all(map(_LENGTH.fullmatch, lengths)):
-        raise Refusal(HTTPStatus.BAD_REQUEST, "Content-Length is not one number")
+        raise Refusal(HTTPStatus.BAD_REQUEST, "Content-Length is not a single number")
     return int(lengths[0]) if lengths else 0
 
 

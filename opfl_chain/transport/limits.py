@@ -1,32 +1,91 @@
-"""What a server puts up with from those who connect to it."""
+"""Server resource limits, and the rate limit per address."""
 
 from __future__ import annotations
 
+import ipaddress
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, fields
+from typing import Final
 
 from opfl_chain.transport.errors import LimitInvalid
+
+_MOST_ADDRESSES: Final = 10_000
+"""Number of tracked addresses. Beyond it the one idle for longest is forgotten."""
+_IPV6_PREFIX: Final = 64
+"""The usual allocation of one subscriber; all addresses under it count as one."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """For a server as a whole. How long a body may be is a matter of its route."""
+    """Limits for a whole server. The size of bodies is limited per route."""
 
     connections: int = 256
     connections_per_address: int = 128
-    """Whoever has one address cannot take all connections."""
+    """Keeps one address from taking all connections."""
     requests_per_second: float = 50.0
-    """From one address, in the long run."""
+    """Sustained rate per address."""
     burst: int = 200
-    """So many requests at once from an address that was silent before."""
+    """Requests at once from an address that was idle before."""
     header_bytes: int = 16 * 1024
-    """Of the request line and all headers together."""
+    """Request line and all headers together."""
     receive_seconds: float = 30.0
-    """From the connection to the last byte of the request, however steadily bytes come."""
+    """Total time from the connection to the last byte of the request."""
     answer_seconds: float = 60.0
-    """For all of the answer, however steadily the peer reads."""
+    """Total time to send the response."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
             if not value > 0:
                 raise LimitInvalid(f"{field.name} is {value}. Give a number above 0.")
+
+
+def sender_of(address: str) -> str:
+    """Return the key under which an address is rate-limited."""
+    try:
+        parsed = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(parsed, ipaddress.IPv4Address):
+        return address
+    if parsed.ipv4_mapped:
+        return str(parsed.ipv4_mapped)
+    return str(ipaddress.ip_network((parsed, _IPV6_PREFIX), strict=False))
+
+
+@dataclass
+class _Bucket:
+    tokens: float
+    filled_at: float
+
+
+class RateLimiter:
+    """Call `take` for every request; it is thread-safe."""
+
+    def __init__(
+        self, per_second: float, burst: int, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._per_second = per_second
+        self._burst = burst
+        self._clock = clock
+        self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def take(self, sender: str) -> float:
+        """Return zero if the request may pass, else the seconds to wait before the next one."""
+        now = self._clock()
+        with self._lock:
+            bucket = self._buckets.pop(sender, None) or _Bucket(self._burst, now)
+            self._buckets[sender] = bucket
+            if len(self._buckets) > _MOST_ADDRESSES:
+                self._buckets.popitem(last=False)
+            gained = (now - bucket.filled_at) * self._per_second
+            bucket.tokens = min(self._burst, bucket.tokens + gained)
+            bucket.filled_at = now
+            if bucket.tokens < 1:
+                return (1 - bucket.tokens) / self._per_second
+            bucket.tokens -= 1
+            return 0.0

@@ -1,28 +1,96 @@
-"""Which handler a request is for."""
+"""Requests and responses as handlers see them."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 from urllib.parse import unquote
 
-from opfl_chain.transport.errors import RouteInvalid
-from opfl_chain.transport.messages import Refusal, Request, Response
+from pydantic_core import from_json
 
-Handler: TypeAlias = Callable[[Request], Response]
+from opfl_chain.transport.errors import RouteInvalid, TransportError
 
+JSON_TYPE: Final = "application/json"
+BYTES_TYPE: Final = "application/octet-stream"
 _NAMED: Final = re.compile(r"\{([a-z_]+)\}")
 _LITERAL: Final = re.compile(r"[A-Za-z0-9._~-]+")
 
 
+class Refusal(TransportError):
+    """Raised by a handler to send the peer this status and message instead of a response."""
+
+    def __init__(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(f"{status}: {message}")
+        self.status = status
+        self.message = message
+        self.headers = dict(headers or {})
+
+
+@dataclass(frozen=True)
+class Request:
+    """A received request. `parts` are the named parts of the route's path, decoded; names of
+    `headers` are in lower case.
+    """
+
+    method: str
+    path: str
+    parts: Mapping[str, str]
+    headers: Mapping[str, str]
+    body: bytes
+    remote: str
+    """The sender's IP address, without the port."""
+
+    def json(self) -> Any:
+        """Return the parsed body. Refuses anything that is not JSON."""
+        try:
+            return parse_json(self.body)
+        except ValueError as error:
+            raise Refusal(HTTPStatus.BAD_REQUEST, f"the body is not JSON: {error}") from error
+
+
+@dataclass(frozen=True)
+class Response:
+    status: int = HTTPStatus.OK
+    body: bytes = b""
+    content_type: str = BYTES_TYPE
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def json(cls, value: Any, status: int = HTTPStatus.OK) -> Response:
+        return cls(status, json.dumps(value, separators=(",", ":")).encode(), JSON_TYPE)
+
+    @classmethod
+    def binary(cls, body: bytes, status: int = HTTPStatus.OK) -> Response:
+        return cls(status, body)
+
+    @classmethod
+    def refusing(cls, refusal: Refusal) -> Response:
+        """Return the response that the peer gets for a refusal."""
+        told = cls.json({"error": refusal.message}, refusal.status)
+        return replace(told, headers=refusal.headers)
+
+
+def parse_json(body: bytes) -> Any:
+    """Parse JSON. Raises ValueError if it is invalid or nested too deep.
+
+    The standard library's parser recurses up to Python's recursion limit, which any package may
+    raise above what the stack holds.
+    """
+    return from_json(body, allow_inf_nan=False)
+
+
+Handler: TypeAlias = Callable[[Request], Response]
+
+
 @dataclass(frozen=True)
 class Route:
-    """`pattern` is a path of which parts may be named, as in "/rounds/{round}/sum".
+    """A method and a path `pattern`, which may have named parts, as in "/rounds/{round}/sum".
 
-    A named part takes any text but none that is empty. Bodies may have up to `max_body_bytes`.
+    A named part matches any non-empty text. Bodies may have up to `max_body_bytes`.
     """
 
     method: str
@@ -36,12 +104,12 @@ class Route:
         valid = all(_NAMED.fullmatch(each) or _LITERAL.fullmatch(each) for each in segments)
         if first or not segments or not (valid or segments == [""]):
             raise RouteInvalid(
-                f"{self.pattern!r} is not the path of a route. Give /words/and/{{names}}."
+                f"{self.pattern!r} is not a route pattern. Use /words/and/{{names}}."
             )
         object.__setattr__(self, "_segments", tuple(segments))
 
     def match(self, segments: Sequence[str]) -> dict[str, str] | None:
-        """The named parts, or None if this is another path."""
+        """Return the named parts, or None if the path does not match."""
         if len(segments) != len(self._segments):
             return None
         parts = {}
@@ -60,7 +128,7 @@ class Router:
         self._routes = tuple(routes)
 
     def find(self, method: str, path: str) -> tuple[Route, Mapping[str, str]]:
-        """The first route that fits. Refuses with 404 or, where only the method differs, 405."""
+        """Return the first matching route. Refuses with 404, or 405 if only the method differs."""
         segments = [unquote(each) for each in path.split("/")[1:]]
         allowed = set()
         for route in self._routes:
@@ -71,5 +139,5 @@ class Router:
                 allowed.add(route.method)
         if allowed:
             methods = ", ".join(sorted(allowed))
-            raise Refusal(HTTPStatus.METHOD_NOT_ALLOWED, f"only {methods} here", {"Allow": methods})
-        raise Refusal(HTTPStatus.NOT_FOUND, "there is nothing here")
+            raise Refusal(HTTPStatus.METHOD_NOT_ALLOWED, f"use {methods} here", {"Allow": methods})
+        raise Refusal(HTTPStatus.NOT_FOUND, "no such path")

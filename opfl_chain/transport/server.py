@@ -1,6 +1,6 @@
-"""Serves HTTP to anyone who connects, within limits; a thread for each connection.
+"""HTTP server with resource limits and one thread per connection.
 
-Peers show no certificates: who they are is said by signatures in what they send.
+Peers present no certificates: signatures in their messages identify them.
 """
 
 from __future__ import annotations
@@ -13,28 +13,26 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, Self
 
+from opfl_chain.system.closing import Closing
 from opfl_chain.transport.addresses import is_loopback, split_address
 from opfl_chain.transport.deadline import Deadline
 from opfl_chain.transport.errors import AddressInUse, TlsRequired
-from opfl_chain.transport.exchange import Exchange
-from opfl_chain.transport.limits import Limits
-from opfl_chain.transport.rate import RateLimiter, sender_of
+from opfl_chain.transport.exchange import Exchange, Stream
+from opfl_chain.transport.limits import Limits, RateLimiter, sender_of
 from opfl_chain.transport.routes import Route, Router
-from opfl_chain.transport.stream import Stream
 from opfl_chain.transport.tls import TlsFiles
 
 _LOGGER = logging.getLogger(__name__)
 _POLL_SECONDS: Final = 0.1
 _PAUSE_SECONDS: Final = 0.1
-"""After a failure to accept, as when there are no descriptors left: trying at once would spin."""
+"""Pause after a failed accept, for example without free descriptors, to avoid a busy loop."""
 _CLOSE_SECONDS: Final = 5.0
 
 
 class _Listener(socketserver.TCPServer):
-    """Accepts connections, and leaves everything else to their threads."""
+    """Accepts connections; a thread per connection does the rest."""
 
     allow_reuse_address = True
     request_queue_size = 128
@@ -67,7 +65,7 @@ class _Listener(socketserver.TCPServer):
             raise
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Start a thread, if there is room for one more."""
+        """Start a thread, unless the connection limit is reached."""
         remote, stream = client_address[0], Stream(request)
         sender = sender_of(remote)
         with self._lock:
@@ -82,7 +80,7 @@ class _Listener(socketserver.TCPServer):
                 self._running[thread] = stream
                 self._from[sender] += 1
         if full:
-            _LOGGER.warning("%s has no connection left for %s", self._name, remote)
+            _LOGGER.warning("%s: connection limit reached, refused %s", self._name, remote)
             stream.close()
             return
         try:
@@ -95,7 +93,7 @@ class _Listener(socketserver.TCPServer):
         _LOGGER.exception("%s failed to serve %s", self._name, client_address)
 
     def finish(self, seconds: float) -> None:
-        """Wait for requests that run, and cut off those that take longer."""
+        """Wait for running requests, then cut off those that take longer."""
         deadline = Deadline(seconds)
         for thread in self._threads():
             thread.join(deadline.remaining)
@@ -126,10 +124,10 @@ class _Listener(socketserver.TCPServer):
                 del self._from[sender]
 
 
-class HttpServer:
+class HttpServer(Closing):
     """Serves from `start` to `close`, or as a context manager.
 
-    `address` is host:port, with port 0 for any that is free. Without TLS only loopback is served.
+    `address` is host:port; port 0 picks a free port. Without TLS it must be a loopback address.
     """
 
     def __init__(
@@ -153,7 +151,7 @@ class HttpServer:
 
     @property
     def url(self) -> str:
-        """Where this machine reaches it."""
+        """The URL for clients on this machine."""
         host = f"[{self._host}]" if ":" in self._host else self._host
         return f"{self._scheme}://{host}:{self._port}"
 
@@ -172,7 +170,7 @@ class HttpServer:
         self._thread.start()
 
     def close(self, seconds: float = _CLOSE_SECONDS) -> None:
-        """Take no more requests, and let those that run end, for so many seconds."""
+        """Accept no more requests, and give running ones `seconds` to end."""
         if self._listener is None or self._thread is None:
             return
         listener, self._listener = self._listener, None
@@ -181,14 +179,6 @@ class HttpServer:
         listener.server_close()
         listener.finish(seconds)
 
-    def __enter__(self) -> HttpServer:
+    def __enter__(self) -> Self:
         self.start()
         return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()

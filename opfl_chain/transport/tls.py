@@ -1,7 +1,8 @@
-"""Certificate, key and authority of one process, in files."""
+"""TLS files and contexts of one process."""
 
 from __future__ import annotations
 
+import errno
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ _OLDEST: Final = ssl.TLSVersion.TLSv1_2
 
 @dataclass(frozen=True)
 class TlsFiles:
-    """PEM files."""
+    """PEM files of a certificate, its key and the authority."""
 
     certificate: Path
     private_key: Path
@@ -31,7 +32,7 @@ class TlsFiles:
         return self.certificate, self.private_key, self.authority
 
     def context(self, protocol: int) -> ssl.SSLContext:
-        """A context that shows our certificate and demands one of the authority."""
+        """Return a context with our certificate that requires one from the same authority."""
         context = ssl.SSLContext(protocol)
         context.minimum_version = _OLDEST
         try:
@@ -43,25 +44,36 @@ class TlsFiles:
         return context
 
     def open_server_context(self) -> ssl.SSLContext:
-        """A context that shows our certificate, to anyone."""
+        """Return a server context with our certificate that asks clients for none."""
         context = self.context(ssl.PROTOCOL_TLS_SERVER)
         context.verify_mode = ssl.CERT_NONE
         return context
 
 
+class _ClientSocket(ssl.SSLSocket):
+    def getpeername(self) -> Any:
+        """Asked before the handshake; if the peer is gone by then, Python forgets to close us."""
+        try:
+            return super().getpeername()
+        except OSError as error:
+            self.close()
+            raise ConnectionResetError(errno.ECONNRESET, str(error)) from error
+
+
 def client_context(authority: Path) -> ssl.SSLContext:
-    """A context that shows no certificate and demands one of the authority, for a name."""
+    """Return a context without our certificate that requires the peer's to match its name."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.sslsocket_class = _ClientSocket
     context.minimum_version = _OLDEST
     try:
         context.load_verify_locations(authority)
     except (ssl.SSLError, OSError) as error:
-        raise TlsInvalid(f"{authority} is not a file of certificates in PEM: {error}") from error
+        raise TlsInvalid(f"{authority} is not a PEM certificate file: {error}") from error
     return context
 
 
 def names_of(stream: ssl.SSLSocket) -> set[str]:
-    """The DNS names in the certificate that the other end showed."""
+    """Return the DNS names in the peer's certificate."""
     certificate = stream.getpeercert() or {}
     names: Any = certificate.get("subjectAltName", ())
     return {name for kind, name in names if kind == "DNS"}

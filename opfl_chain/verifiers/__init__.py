@@ -1,1 +1,1 @@
-"""Rules that accept or reject a submitted gradient: the paper's baselines, and both of ours."""
+"""Rules that accept or reject a submitted gradient: the paper's baselines, and OPFL."""

@@ -1,6 +1,6 @@
-"""Bounds on a norm: RoFL, EIFFeL, and none at all.
+"""Norm bounds: RoFL, EIFFeL, and no verifier.
 
-These are the acceptance rules in the domain of gradients, without their cryptography.
+Only the acceptance rules on plain gradients, without their cryptography.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from opfl_chain.verifiers.errors import ReferenceMissing
-from opfl_chain.verifiers.verifier import Penalty, Reference, Vector
+from opfl_chain.verifiers.verifier import Penalty, Reference, ReferenceMissing, Vector, Verifier
+
+_ALMOST = 1 - 1e-6
+"""The part of a bound that float32 does not round to a value above it."""
 
 
 @dataclass(frozen=True)
-class NoVerifier:
-    """Accepts whatever is submitted."""
+class NoVerifier(Verifier):
+    """Accepts every gradient."""
 
     name: str = "none"
 
@@ -31,11 +33,15 @@ class NoVerifier:
 
 
 @dataclass(frozen=True)
-class RoflL2:
-    """The L2 norm is at most `bound`."""
+class RoflL2(Verifier):
+    """Accepts gradients with an L2 norm of at most `bound`."""
 
     bound: float
     name: str = "rofl-l2"
+
+    @classmethod
+    def calibrated(cls, honest: Sequence[Reference]) -> RoflL2:
+        return cls(max(l2(each.gradient) for each in honest))
 
     def acceptance(self, submitted: Vector, reference: Reference) -> float:
         del reference
@@ -45,13 +51,21 @@ class RoflL2:
         del references, wanted
         return lambda submitted: hinge(submitted.norm(dim=1), self.bound)
 
+    def largest_submission(self, direction: Vector, reference: Reference) -> Vector:
+        del reference
+        return np.float32(self.bound * _ALMOST) * direction
+
 
 @dataclass(frozen=True)
-class RoflLinf:
-    """No coordinate is larger than `bound`."""
+class RoflLinf(Verifier):
+    """Accepts gradients with no coordinate larger than `bound`."""
 
     bound: float
     name: str = "rofl-linf"
+
+    @classmethod
+    def calibrated(cls, honest: Sequence[Reference]) -> RoflLinf:
+        return cls(max(float(np.abs(each.gradient).max()) for each in honest))
 
     def acceptance(self, submitted: Vector, reference: Reference) -> float:
         del reference
@@ -61,13 +75,24 @@ class RoflLinf:
         del references, wanted
         return lambda submitted: hinge(submitted.abs().amax(dim=1), self.bound)
 
+    def largest_submission(self, direction: Vector, reference: Reference) -> Vector:
+        """Return the largest gradient with the signs of the direction."""
+        del reference
+        return np.float32(self.bound) * np.sign(direction)
+
 
 @dataclass(frozen=True)
-class EiffelNormBall:
-    """No farther than `radius` from the gradient of public examples at the same weights."""
+class EiffelNormBall(Verifier):
+    """Accepts gradients within `radius` of the gradient of public examples at the same weights."""
 
     radius: float
     name: str = "eiffel"
+
+    compares_with_public = True
+
+    @classmethod
+    def calibrated(cls, honest: Sequence[Reference]) -> EiffelNormBall:
+        return cls(max(l2(each.gradient - public_of(each)) for each in honest))
 
     def acceptance(self, submitted: Vector, reference: Reference) -> float:
         return float(l2(submitted - public_of(reference)) <= self.radius)
@@ -76,6 +101,9 @@ class EiffelNormBall:
         del wanted
         centres = torch.from_numpy(np.stack([public_of(each) for each in references]))
         return lambda submitted: hinge((submitted - centres).norm(dim=1), self.radius)
+
+    def largest_submission(self, direction: Vector, reference: Reference) -> Vector:
+        return public_of(reference) + np.float32(self.radius * _ALMOST) * direction
 
 
 def public_of(reference: Reference) -> Vector:

@@ -1,4 +1,4 @@
-"""OPFL: a submitted gradient is compared with the replay of its step, by the rule of a boundary."""
+"""OPFL: compares a submitted gradient with the replay of its step, by the rule of a boundary."""
 
 from __future__ import annotations
 
@@ -8,18 +8,25 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from opfl_chain.protocol.guided import GuidedBoundary, check_guided_replay
 from opfl_chain.protocol.policy import Policy
-from opfl_chain.protocol.profile import check_replay
-from opfl_chain.protocol.rules import Boundary
-from opfl_chain.verifiers.errors import BoundaryOfAnotherPolicy, ReferenceMissing
-from opfl_chain.verifiers.room import Reals, reach, room
-from opfl_chain.verifiers.verifier import Penalty, Reference, Replay, Vector
+from opfl_chain.protocol.ring import Reals
+from opfl_chain.rules.boundary import Boundary
+from opfl_chain.rules.evidence import Observation, Replay
+from opfl_chain.rules.registry import rule_of
+from opfl_chain.rules.rule import AnyRule
+from opfl_chain.verifiers.verifier import (
+    BoundaryOfAnotherPolicy,
+    Penalty,
+    Reference,
+    ReferenceMissing,
+    Vector,
+    Verifier,
+)
 
 
 @dataclass(frozen=True)
-class Opfl:
-    """Of either rule: the boundary says which."""
+class Opfl(Verifier):
+    """The OPFL verifier, which judges by the rule of its boundary."""
 
     policy: Policy
     boundary: Boundary
@@ -34,32 +41,24 @@ class Opfl:
         return f"opfl-{self.boundary.rule}"
 
     def acceptance(self, submitted: Vector, reference: Reference) -> float:
-        """By the reference that circuits agree with to the bit."""
-        replay = self._replay(reference)
+        """Apply the reference implementation, which the circuits match bit for bit."""
         words = self.policy.fixed_point.encode_array("gradient", submitted)
-        boundary = self.boundary
-        if isinstance(boundary, GuidedBoundary):
-            advised = (
-                replay.wrong_side <= boundary.mask_tolerance
-                and replay.over_ceiling <= boundary.ceiling_tolerance
-            )
-            report = check_guided_replay(boundary, words, replay.words, replay.headroom)
-            return float(advised and report.passed)
-        return float(check_replay(boundary, words, replay.words).passed)
+        observation = Observation(self.policy, words, self._replay(reference))
+        return float(not self._rule.causes(self.boundary, observation))
 
     def penalty(self, references: Sequence[Reference], wanted: torch.Tensor) -> Penalty:
-        """The mean over coordinates of max(|u - M| / room - 1, 0)^2.
+        """The mean over coordinates of max(|u - M| / allowed move - 1, 0)^2.
 
-        Quantile tests bind how many coordinates are beyond a bound and not which, so the attacker
-        gives the widest to those that it wants to move most. Where the penalty is 0 all tests pass.
+        Quantile tests limit how many coordinates exceed a bound, not which ones, so the attacker
+        assigns the widest bounds to those that it wants to move most. At penalty 0 all tests pass.
         """
         replays = [self._real(each) for each in references]
-        rooms = [
-            self.room_in(each, rank).astype(np.float32)
+        moves = [
+            self.allowed_moves(each, rank).astype(np.float32)
             for each, rank in zip(references, wanted.double().numpy(), strict=True)
         ]
-        centres, widths = (torch.from_numpy(np.stack(each)) for each in (replays, rooms))
-        # A bound of zero allows nothing, and a quotient must stay finite.
+        centres, widths = (torch.from_numpy(np.stack(each)) for each in (replays, moves))
+        # Keep the quotient finite where a bound is zero.
         widths.clamp_(min=float(self.policy.fixed_point.quantum))
 
         def penalty(submitted: torch.Tensor) -> torch.Tensor:
@@ -68,25 +67,36 @@ class Opfl:
 
         return penalty
 
-    def room_in(self, reference: Reference, wanted: Reals, part: float = 1.0) -> Reals:
-        """How far each coordinate of a step may be moved."""
-        replay = self._replay(reference)
-        gradient = self._real(reference)
-        return room(self.boundary, self.policy, gradient, wanted, replay.headroom, part)
+    def allowed_moves(self, reference: Reference, wanted: Reals, part: float = 1.0) -> Reals:
+        """Return how far each coordinate of a step may be moved."""
+        headroom, gradient = self._replay(reference).headroom, self._real(reference)
+        moves: Reals = self._rule.allowed_moves(
+            self.boundary, self.policy, gradient, wanted, headroom, part
+        )
+        return moves
+
+    def can_judge(self, reference: Reference) -> bool:
+        return self.boundary.rule in reference.replays
 
     def farthest(self, reference: Reference) -> float:
-        """No gradient that is accepted is farther than this from the honest one."""
+        """Return an upper bound on the distance of accepted gradients from the honest one."""
         replay = self._replay(reference)
         real = self.policy.fixed_point.decode_words(replay.words)
         honest = reference.gradient.astype(np.float64)
         apart = float(np.linalg.norm(honest - real))
-        return apart + reach(self.boundary, self.policy, real, replay.headroom)
+        return apart + self._rule.largest_distance(
+            self.boundary, self.policy, real, replay.headroom
+        )
+
+    @property
+    def _rule(self) -> AnyRule:
+        return rule_of(self.boundary)
 
     def _real(self, reference: Reference) -> Vector:
         words = self._replay(reference).words
         return self.policy.fixed_point.decode_words(words).astype(np.float32)
 
     def _replay(self, reference: Reference) -> Replay:
-        if self.boundary.rule not in reference.replays:
+        if not self.can_judge(reference):
             raise ReferenceMissing(f"OPFL, rule {self.boundary.rule},", "a replay in MPC")
         return reference.replays[self.boundary.rule]

@@ -1,1 +1,1 @@
-"""What the files of tests/vectors hold: one concept per module."""
+"""Generators of the files of tests/vectors: one concept per module."""

@@ -6,14 +6,14 @@ from vectors.values import Vector
 
 
 def sum_case(label: str, gradients: list[list[int]]) -> Vector:
-    """Each member's components of every gradient, of the sum, and what opens."""
+    """Each member's components of every gradient and of the sum, and the opened sum."""
     shared = [spec.split(xs, *words(f"{label} seeds {i}", 2)) for i, xs in enumerate(gradients)]
     sums: list[list[int]] = [[], [], []]
     for rank in range(3):
         own, following = spec.held_by(rank)
         held = [(components[own], components[following]) for components in shared]
         for k, component in zip((own, following), spec.sum_components(held), strict=True):
-            assert sums[k] in ([], component)  # both holders say the same
+            assert sums[k] in ([], component)  # both holders agree
             sums[k] = component
     opened = spec.open_sum(sums)
     assert opened == [spec.signed(sum(xs)) for xs in zip(*gradients, strict=True)]

@@ -1,4 +1,4 @@
-"""Audit randomness: what members sign, and the seed that comes of it."""
+"""Audit randomness: the message that members sign, and the resulting seed."""
 
 from py_arkworks_bls12381 import G1Point, G2Point, Scalar
 

@@ -1,4 +1,4 @@
-"""Deliveries from a client to one member, and bytes that are none."""
+"""Deliveries from a client to one member, and malformed ones."""
 
 from vectors.made_up import made_up_words, word, words
 from vectors.specification import is_refused, spec
@@ -8,7 +8,7 @@ DELIVERED_WORDS = {"gradient": 3, "input": 2, "advice": 4}
 
 
 def shared_packages(label: str, scheme: str, xs: list[int]) -> list[bytes]:
-    """What each member is sent of one secret."""
+    """Each member's package of one secret."""
     seed0, seed1, *salts = words(f"{label} in {scheme}", 5)
     sent = [seed0, seed1, spec.ring_bytes(spec.split(xs, seed0, seed1)[2])]
     parts = list(zip(salts, sent, strict=True))
@@ -20,7 +20,7 @@ def shared_packages(label: str, scheme: str, xs: list[int]) -> list[bytes]:
 
 
 def delivery_cases(scheme: str, rank: int) -> list[Vector]:
-    """Not audited, audited in a plain replay, audited in a guided one."""
+    """Deliveries without an audit, with a plain replay, and with a guided replay."""
     salt = 4 if scheme == "mpc" else 0
     packages = {
         name: shared_packages(

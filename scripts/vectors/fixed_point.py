@@ -1,4 +1,4 @@
-"""Real numbers as ring words, and those that have none."""
+"""Real numbers as ring words, and unencodable ones."""
 
 from vectors.specification import is_refused, spec
 from vectors.values import Vector

@@ -1,4 +1,4 @@
-"""Guided replays, and the advice that they bear out or not."""
+"""Guided replays, with right and wrong advice."""
 
 from math import ceil, log
 from typing import Any

@@ -1,4 +1,4 @@
-"""Training inputs as ring words, and words that are no input."""
+"""Training inputs as ring words, and words that are not an input."""
 
 from vectors.made_up import single, word
 from vectors.specification import is_refused, spec

@@ -1,4 +1,4 @@
-"""The next model: the mean of a sum, and the weights that it leads to."""
+"""The next model: the mean of a sum, and the resulting weights."""
 
 from vectors.made_up import made_up_words, single
 from vectors.specification import is_refused, spec
@@ -24,7 +24,7 @@ def adamw_run(rules: Vector, weights: list[float], gradients: list[list[float]])
 
 
 def model() -> Vector:
-    """From a sum to the mean, and from means to weights. Floats are their shortest digits."""
+    """The mean of a sum, and weights from means. Floats are their shortest digits."""
     f, scale = 22, 64
     totals = [0, 1, -1, 3, 2**24 + 1, 2**53 + 1, -(2**62), 2**63 - 1, *made_up_words("total", 4)]
     contributions = [2, 3, 7, 100]

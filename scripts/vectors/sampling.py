@@ -1,4 +1,4 @@
-"""Which clients a seed selects for audit."""
+"""The clients that a seed selects for audit."""
 
 from vectors.made_up import addresses, words
 from vectors.specification import spec

@@ -1,4 +1,4 @@
-"""How a slash is split."""
+"""The split of a slash."""
 
 from vectors.specification import spec
 from vectors.values import Vector

@@ -1,4 +1,4 @@
-"""The executable definitions of docs/SPEC.md, loaded."""
+"""Loader of the executable definitions of docs/SPEC.md."""
 
 import re
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What clients and members sign off chain."""
+"""Statements that clients and members sign off chain."""
 
 from vectors.made_up import CHAIN_ID, JOBS, addresses, word, words
 from vectors.specification import spec

@@ -1,4 +1,4 @@
-"""What a vector is made of, and how it is written as JSON."""
+"""The values of a vector, and their JSON form."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ Vector = dict[str, Any]
 
 
 class Address(bytes):
-    """20 bytes that are an address and not any other byte string of that length."""
+    """An address, as distinct from other strings of 20 bytes."""
 
 
 def to_json(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Verdicts of a round, and bytes that are none."""
+"""Verdicts of a round, and malformed ones."""
 
 from vectors.specification import is_refused, spec
 from vectors.values import Vector

@@ -1,4 +1,4 @@
-"""Every test gets contracts of its own."""
+"""Fresh contracts for every test."""
 
 import sys
 from pathlib import Path

@@ -1,33 +1,36 @@
 """The protocol deployed through ape, with three members and clients, and a round as one call."""
 
-from dataclasses import dataclass, field
+import re
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from eth_utils.crypto import keccak
 
 from opfl_chain.chain import bls
-from opfl_chain.protocol.beacon import beacon_message, proof_of_possession_message
+from opfl_chain.chain.bindings.types import Phases
+from opfl_chain.chain.terms import default_penalties, default_terms
+from opfl_chain.protocol.economics import ETHER
 from opfl_chain.protocol.identifiers import round_id_of
-from opfl_chain.protocol.sampling import audit_rate_of
+from opfl_chain.protocol.randomness import (
+    audit_rate_of,
+    beacon_message,
+    proof_of_possession_message,
+)
 from opfl_chain.protocol.statements import SigningDomain
 
 POLICY, BOUNDARY = b'{"model":"lenet"}', b'{"alpha":3}'
-DEPOSIT, STAKE = 10**18, 2 * 10**18
-PHASES = {
-    "enrol": 20,
-    "commit": 20,
-    "beacon": 20,
-    "deliver": 10,
-    "attest": 20,
-    "finalise": 20,
-    "request": 20,
-    "veto": 10,
-}
+DEPOSIT, STAKE = ETHER, 2 * ETHER
+PHASES = Phases(
+    enrol=20, commit=20, beacon=20, deliver=10, attest=20, finalise=20, request=20, veto=10
+)
+PENALTIES = replace(
+    default_penalties(DEPOSIT, STAKE), input_not_committed=DEPOSIT // 2, verdict_dissent=STAKE // 8
+)
 
 
 @dataclass
 class Protocol:
-    """The contracts, and who acts on them."""
+    """The contracts and their participants."""
 
     deposits: Any
     jobs: Any
@@ -41,30 +44,25 @@ class Protocol:
     keys: list[bls.SecretKey] = field(default_factory=list)
 
     def terms(self, audit_probability=1.0):
-        return {
-            "policyHash": keccak(POLICY),
-            "boundaryHash": keccak(BOUNDARY),
-            "modelHash": keccak(b"model 0"),
-            "members": [member.address for member in self.members],
-            "relayer": self.relayer.address,
-            "treasury": self.treasury.address,
-            "clientDeposit": DEPOSIT,
-            "memberStake": STAKE,
-            "auditRate": audit_rate_of(audit_probability),
-            "rounds": 2,
-            "unbondingDelay": 150,
-            "phases": PHASES,
-            "penalties": {
-                "commitmentMismatch": DEPOSIT // 2,
-                "notDelivered": DEPOSIT // 10,
-                "inputNotCommitted": DEPOSIT // 2,
-                "replayOutside": DEPOSIT,
-                "beaconWithheld": STAKE // 4,
-                "verdictDissent": STAKE // 8,
-                "verdictSilence": STAKE // 10,
-            },
-            "split": {"burn": 5000, "treasury": 2000, "committee": 3000},
-        }
+        terms = default_terms(
+            policy_hash=keccak(POLICY),
+            boundary_hash=keccak(BOUNDARY),
+            model_hash=keccak(b"model 0"),
+            members=[member.address for member in self.members],
+            relayer=self.relayer.address,
+            treasury=self.treasury.address,
+            audit_rate=audit_rate_of(audit_probability),
+            rounds=2,
+            phases=PHASES,
+        )
+        changed = replace(
+            terms,
+            client_deposit=DEPOSIT,
+            member_stake=STAKE,
+            unbonding_delay=150,
+            penalties=PENALTIES,
+        )
+        return as_contract_names(asdict(changed))
 
     def register_keys(self):
         for member in self.members:
@@ -78,7 +76,7 @@ class Protocol:
             self.keys.append(key)
 
     def start_job(self, audit_probability=1.0):
-        """Create a job, let everyone in and return its number."""
+        """Create a job, enrol everyone and return its number."""
         self.jobs.createJob(self.terms(audit_probability), POLICY, BOUNDARY, sender=self.treasury)
         job = self.jobs.jobCount()
         for member in self.members:
@@ -124,7 +122,7 @@ class Protocol:
         return SigningDomain(self.chain.chain_id, self.jobs.address)
 
     def mine_past(self, block):
-        """Mine so that the next transaction stands after `block`."""
+        """Mine until the next transaction comes after `block`."""
         missing = block - self.chain.blocks.height
         if missing > 0:
             self.chain.mine(missing)
@@ -132,3 +130,13 @@ class Protocol:
 
 def sign(account, digest):
     return account.sign_raw_msghash(digest).encode_rsv()
+
+
+def as_contract_names(fields):
+    """Return nested fields by the names that they have in the contracts."""
+    return {
+        re.sub(r"_(.)", lambda found: found[1].upper(), name): (
+            as_contract_names(value) if isinstance(value, dict) else value
+        )
+        for name, value in fields.items()
+    }

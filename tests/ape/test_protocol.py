@@ -1,4 +1,4 @@
-"""Whole lives of jobs on Anvil, with what Python computes against what the contracts accept."""
+"""Complete jobs on Anvil: values computed in Python must be accepted by the contracts."""
 
 import ape
 from eth_utils.crypto import keccak
@@ -8,11 +8,11 @@ from opfl_chain.protocol.accumulator import (
     BatchCommitment,
     DirectCommitment,
     accumulate_all,
+    batch_tree,
     initial_accumulator,
 )
-from opfl_chain.protocol.batch import batch_tree
-from opfl_chain.protocol.sampling import audit_rate_of, is_audited
-from opfl_chain.protocol.slashing import split_slash
+from opfl_chain.protocol.economics import split_slash
+from opfl_chain.protocol.randomness import audit_rate_of, is_audited
 from opfl_chain.protocol.statements import (
     Acquittal,
     DeliveryReceipt,
@@ -32,7 +32,7 @@ def commit_all(protocol, round_id):
 
 
 def decided_round(protocol, faults):
-    """A round in which everyone committed and `faults` were decided."""
+    """Run a round in which everyone committed and `faults` were decided."""
     job = protocol.start_job()
     round_id = protocol.open_round(job)
     commit_all(protocol, round_id)

@@ -21,10 +21,10 @@ with warnings.catch_warnings():
 
 from eth_account import Account
 
-from opfl_chain.chain.cursor import EventCursor
-from opfl_chain.chain.receipt import Log
+from opfl_chain.chain.contracts.contract import Log
+from opfl_chain.chain.follow.cursor import EventCursor
 from opfl_chain.chain.rpc import Request, Rpc
-from opfl_chain.chain.sender import TransactionSender
+from opfl_chain.chain.send.sender import TransactionSender
 
 TABLE = "CREATE TABLE IF NOT EXISTS moves (amount INTEGER NOT NULL, transaction_hash TEXT)"
 

@@ -1,4 +1,4 @@
-"""What the tests of the chain layer share."""
+"""Helpers for the tests of the chain layer."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from opfl_chain.chain.compiler import Artifact
+from opfl_chain.chain.contracts.compiler import Artifact
 from opfl_chain.chain.devnet import Devnet
-from opfl_chain.chain.sender import TransactionSender
+from opfl_chain.chain.rpc import Rpc
+from opfl_chain.chain.send.sender import TransactionSender
 
 CRASHING = Path(__file__).with_name("chain_crashing.py")
 
@@ -27,8 +28,14 @@ def create_counter(
     return bindings.Counter(chain.rpc, address)
 
 
+def mined(rpc: Rpc, transaction: str) -> None:
+    """Wait for a transaction's block, which a chain makes after it has taken the transaction."""
+    while rpc.request("eth_getTransactionReceipt", transaction) is None:
+        time.sleep(0.01)
+
+
 def mine_while(chain: Devnet, work: Callable[[], Any], pause: float = 0.05) -> Any:
-    """Make blocks until the work, which waits for some, is done."""
+    """Mine until the work, which waits for blocks, is done."""
     results: list[Any] = []
     worker = threading.Thread(target=lambda: results.append(work()))
     worker.start()

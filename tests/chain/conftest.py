@@ -1,4 +1,4 @@
-"""A real Anvil, and a small contract on it with bindings that were generated for it."""
+"""An Anvil chain, and a small contract on it with generated bindings."""
 
 from __future__ import annotations
 
@@ -13,16 +13,11 @@ from typing import Any
 import pytest
 from chain_support import create_counter
 from eth_account.signers.local import LocalAccount
-from hypothesis import settings
 
-from opfl_chain.chain.anvil import Anvil
 from opfl_chain.chain.codegen.package import generate
-from opfl_chain.chain.compiler import Artifact, Compilation, compile_contracts
-from opfl_chain.chain.sender import TransactionSender
-
-# The same examples in every run, and no failure because the machine is busy.
-settings.register_profile("chain", derandomize=True, deadline=None)
-settings.load_profile("chain")
+from opfl_chain.chain.contracts.compiler import Artifact, Compilation, compile_contracts
+from opfl_chain.chain.devnet import Anvil
+from opfl_chain.chain.send.sender import TransactionSender
 
 COUNTER = Path(__file__).parent / "fixtures" / "Counter.sol"
 PACKAGE = "counter_bindings"
@@ -60,14 +55,14 @@ def bindings(
 
 @pytest.fixture
 def anvil() -> Iterator[Anvil]:
-    """A block with every transaction and no others."""
+    """A chain that mines one block per transaction."""
     with Anvil(block_time=None, accounts=3) as chain:
         yield chain
 
 
 @pytest.fixture
 def manual() -> Iterator[Anvil]:
-    """Blocks only on demand."""
+    """A chain that mines only on demand."""
     with Anvil(mining="manual", accounts=3) as chain:
         yield chain
 

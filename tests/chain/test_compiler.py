@@ -8,11 +8,17 @@ from typing import Any
 
 import pytest
 
-from opfl_chain.chain import checkout, sources
-from opfl_chain.chain.checkout import checkout_root
-from opfl_chain.chain.compiler import Artifact, compile_contracts
+from opfl_chain.chain.contracts import compiler as checkout
+from opfl_chain.chain.contracts import compiler as sources
+from opfl_chain.chain.contracts.compiler import (
+    Artifact,
+    checkout_root,
+    compile_contracts,
+    find_solc,
+    required_version,
+    shim,
+)
 from opfl_chain.chain.errors import CompilationFailed, CompilerMissing
-from opfl_chain.chain.solc import find_solc, required_version, shim
 
 COUNTER = Path(__file__).parent / "fixtures" / "Counter.sol"
 
@@ -59,7 +65,7 @@ def test_immutables_are_known(counter_artifact: Artifact) -> None:
 def test_a_native_compiler_is_preferred_and_compiles_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # No native compiler can be had here; a second program that is not our shim stands for one.
+    # No native compiler is available here; a second program other than our shim stands in.
     native = tmp_path / f"solc-v{required_version()}"
     native.write_text(f'#!/bin/sh\nexec "{checkout_root() / "tools" / "solc"}" "$@"\n')
     native.chmod(0o755)
@@ -88,7 +94,7 @@ def test_a_compiler_of_another_version_is_refused(
     native.write_text('#!/bin/sh\necho "Version: 0.4.11+commit.68ef5810.Linux.g++"\n')
     native.chmod(0o755)
     monkeypatch.setenv("SOLCX_BINARY_PATH", str(tmp_path))
-    with pytest.raises(CompilerMissing, match=r"0\.4\.11.*package\.json asks for solc"):
+    with pytest.raises(CompilerMissing, match=r"0\.4\.11.*package\.json requires solc"):
         find_solc()
     native.write_text("#!/bin/sh\nexit 3\n")
     with pytest.raises(CompilerMissing, match="make setup"):

@@ -6,7 +6,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -17,19 +16,20 @@ from typing import Any
 import pytest
 from chain_crashing import TABLE, record_move
 from chain_support import CRASHING, create_counter
+from following import Follower
 
-from opfl_chain.chain.anvil import Anvil
-from opfl_chain.chain.compiler import Artifact
-from opfl_chain.chain.cursor import EventCursor, Step
+from opfl_chain.chain.contracts.compiler import Artifact
+from opfl_chain.chain.contracts.contract import Log
+from opfl_chain.chain.devnet import Anvil
 from opfl_chain.chain.errors import ChainMismatch, HandlerOverreached, ReorgTooDeep
-from opfl_chain.chain.heads import HeadWatcher
-from opfl_chain.chain.receipt import Log
+from opfl_chain.chain.follow.cursor import EventCursor, Step
+from opfl_chain.chain.follow.sources import HeadWatcher
 from opfl_chain.chain.rpc import Request, Rpc
-from opfl_chain.chain.sender import TransactionSender
+from opfl_chain.chain.send.sender import TransactionSender
 
 
 class World:
-    """A counter on a chain that mines when told, and cursors that record its moves."""
+    """A counter on a chain that mines on demand, and cursors that record its moves."""
 
     def __init__(self, chain: Anvil, counter: Any, folder: Path) -> None:
         self.chain = chain
@@ -40,7 +40,7 @@ class World:
         chain.mine(3)  # so that a reorganisation of a few blocks spares the counter itself
 
     def move(self, *amounts: int) -> None:
-        """All in one new block."""
+        """Send all moves in one new block."""
         for amount in amounts:
             self._moves += 1
             call = self.counter.move(1, amount, b"", value=0)
@@ -234,7 +234,7 @@ def test_a_long_way_is_caught_up_in_bounded_ranges(world: World) -> None:
 
 
 class RefusingRpc(Rpc):
-    """Like a provider that limits ranges: asks the real node only what such a provider allows."""
+    """A provider that limits ranges: forwards only allowed requests to the real node."""
 
     def __init__(self, chain: Anvil, limit: int) -> None:
         super().__init__(chain.rpc_url)
@@ -319,7 +319,7 @@ def test_a_cursor_that_is_killed_in_a_handler_counts_nothing_twice(
     assert world.recorded() == [1, 2, 3, 4]
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 10.0) -> float:
+def wait_until(condition: Callable[[], bool], seconds: float = 120.0) -> float:
     started = time.monotonic()
     while not condition():
         assert time.monotonic() - started < seconds, "waited in vain"
@@ -332,8 +332,8 @@ def test_a_running_cursor_survives_a_node_that_hangs(world: World) -> None:
         Rpc(world.chain.rpc_url, timeout=0.2, retries=1) as impatient,
         world.cursor(rpc=impatient) as cursor,
     ):
-        runner = threading.Thread(target=cursor.run, kwargs={"poll_seconds": 0.05})
-        runner.start()
+        follower = Follower(cursor)
+        follower.start()
         world.move(1)
         wait_until(lambda: world.recorded() == [1])
         os.kill(world.chain.pid, signal.SIGSTOP)
@@ -341,8 +341,7 @@ def test_a_running_cursor_survives_a_node_that_hangs(world: World) -> None:
         os.kill(world.chain.pid, signal.SIGCONT)
         world.move(2)
         wait_until(lambda: world.recorded() == [1, 2])
-        cursor.stop()
-        runner.join()
+        follower.stop()
 
 
 def test_a_running_cursor_survives_a_node_that_is_restarted(
@@ -354,47 +353,52 @@ def test_a_running_cursor_survives_a_node_that_is_restarted(
         counter = create_counter(chain, bindings, counter_artifact, tmp_path)
         world = World(chain, counter, tmp_path)
         cursor = world.cursor(rpc=Rpc(chain.rpc_url, retries=1))
-        runner = threading.Thread(target=cursor.run, kwargs={"poll_seconds": 0.05})
-        runner.start()
+        follower = Follower(cursor)
+        follower.start()
         world.move(1)
         wait_until(lambda: world.recorded() == [1])
         world.sender.close()
     time.sleep(0.3)
-    assert runner.is_alive()
+    assert follower.alive
     with Anvil(mining="manual", accounts=3, state=state, port=port) as chain:
         again = World(chain, bindings.Counter(chain.rpc, counter.address), tmp_path)
         again._moves = 1
         again.move(2)
         wait_until(lambda: again.recorded() == [1, 2])
         again.sender.close()
+        follower.stop()
         cursor.close()
-        runner.join()
 
 
 def test_new_heads_wake_a_cursor_that_polls_rarely(world: World) -> None:
     steps: list[Step] = []
-    with world.cursor() as cursor, HeadWatcher(world.chain.ws_url, cursor.wake):
-        runner = threading.Thread(
-            target=cursor.run, args=(steps.append,), kwargs={"poll_seconds": 60}
-        )
-        runner.start()
+    with (
+        world.cursor() as cursor,
+        HeadWatcher(
+            world.chain.ws_url, (follower := Follower(cursor, steps.append, poll_seconds=3600)).wake
+        ),
+    ):
+        follower.start()
         wait_until(lambda: bool(steps) and steps[-1].caught_up)
-        time.sleep(0.3)  # until the watcher is connected
-        world.move(1)
-        wait_until(lambda: world.recorded() == [1], seconds=5)
-        cursor.stop()
-        runner.join()
+
+        def woken() -> bool:
+            world.move(1)  # not only once: the watcher may not be connected yet
+            time.sleep(0.3)
+            return bool(world.recorded())
+
+        wait_until(woken)
+        follower.stop()
 
 
 def test_a_head_watcher_without_a_node_is_no_error() -> None:
     with HeadWatcher("ws://127.0.0.1:1", lambda: None):
         time.sleep(0.3)
-    with pytest.raises(ValueError, match="no websocket address"):
+    with pytest.raises(ValueError, match="not a websocket URL"):
         HeadWatcher("http://127.0.0.1:1", lambda: None)
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_whatever_happens_the_tables_are_those_of_a_fresh_cursor(world: World, seed: int) -> None:
+def test_tables_always_equal_those_of_a_fresh_cursor(world: World, seed: int) -> None:
     """Moves, reorganisations and restarts in random order."""
     dice = random.Random(seed)
     world.chain.mine(3)

@@ -7,14 +7,12 @@ from typing import Any
 
 import pytest
 
-from opfl_chain.chain.anvil import Anvil
 from opfl_chain.chain.bindings.errors import UnknownJob
 from opfl_chain.chain.bls import SecretKey
 from opfl_chain.chain.deployment import ORDER, Deployment, deploy
-from opfl_chain.chain.devnet import StartedDevnet, start_devnet
+from opfl_chain.chain.devnet import Anvil, StartedDevnet, installed, start_devnet
 from opfl_chain.chain.errors import ChainMismatch, DeploymentInvalid, DevnetFailed
-from opfl_chain.chain.hardhat import installed
-from opfl_chain.chain.sender import TransactionSender
+from opfl_chain.chain.send.sender import TransactionSender
 from opfl_chain.protocol.identifiers import JobId
 
 

@@ -10,11 +10,10 @@ import time
 from pathlib import Path
 
 import pytest
+from chain_support import mined
 
-from opfl_chain.chain import anvil as anvil_module
-from opfl_chain.chain.anvil import Anvil
-from opfl_chain.chain.child import Child
-from opfl_chain.chain.devnet import CHAIN_ID, attach, start_devnet
+from opfl_chain.chain import devnet as anvil_module
+from opfl_chain.chain.devnet import CHAIN_ID, Anvil, attach, start_devnet
 from opfl_chain.chain.errors import (
     ChainMismatch,
     DevnetFailed,
@@ -23,11 +22,12 @@ from opfl_chain.chain.errors import (
     RpcUnavailable,
 )
 from opfl_chain.chain.rpc import Rpc
+from opfl_chain.system.child import Child
 
 
 @pytest.fixture(autouse=True)
 def _scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What killed processes leave behind goes where pytest cleans up."""
+    """Put leftovers of killed processes where pytest cleans up."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", None)
 
@@ -204,9 +204,8 @@ def test_the_state_of_a_chain_can_be_kept(tmp_path: Path) -> None:
 
 def test_a_reorganisation_replaces_blocks(anvil: Anvil) -> None:
     anvil.mine(3)
-    anvil.rpc.request(
-        "eth_sendTransaction", {"from": anvil.accounts[0].address, "to": anvil.accounts[1].address}
-    )
+    sender, receiver = (account.address for account in anvil.accounts[:2])
+    mined(anvil.rpc, anvil.rpc.request("eth_sendTransaction", {"from": sender, "to": receiver}))
     before = anvil.rpc.request("eth_getBlockByNumber", "0x4", False)["hash"]
     anvil.reorg(1)
     assert anvil.rpc.request("eth_getBlockByNumber", "0x4", False)["hash"] != before

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opfl_chain.chain.errors import HandlerOverreached
-from opfl_chain.chain.journal import Journal
+from opfl_chain.chain.follow.journal import Journal
 
 SCHEMA = """
 CREATE TABLE items (key TEXT PRIMARY KEY, "odd ""name" BLOB, amount REAL);
@@ -74,7 +74,7 @@ def test_rewinding_restores_what_was_there(blocks: list[list[Any]], data: Any) -
             del after[target + 1 :]
 
 
-def test_what_is_forgotten_stays(db: sqlite3.Connection) -> None:
+def test_forgotten_changes_are_not_undone(db: sqlite3.Connection) -> None:
     journal = Journal(db, "cursor", TABLES)
     for number in (1, 2):
         with journal.recording() as set_block:
@@ -103,7 +103,7 @@ def test_handlers_reach_only_the_tables_that_can_be_rewound(
     with pytest.raises(HandlerOverreached, match=complaint), journal.recording() as set_block:
         set_block(1)
         db.execute(statement)
-    # An error that the handler swallows is still one.
+    # Also raised if the handler swallows the error.
     with pytest.raises(HandlerOverreached), journal.recording() as set_block:
         set_block(1)
         with pytest.raises(sqlite3.DatabaseError):

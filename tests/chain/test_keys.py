@@ -18,12 +18,13 @@ from opfl_chain.chain.errors import (
     WrongPassword,
 )
 from opfl_chain.chain.keys import (
+    SCRYPT_CHEAP,
+    SCRYPT_STRONG,
     create_bls_key,
     create_ethereum_key,
     load_bls_key,
     load_ethereum_key,
 )
-from opfl_chain.chain.keystore import SCRYPT_CHEAP, SCRYPT_STRONG
 
 PASSWORD = "correct horse \N{SNOWMAN}"
 Loader = Callable[[Path, str], Any]
@@ -112,7 +113,7 @@ def test_a_malformed_keystore_is_refused(
 
 
 def with_scrypt(path: Path, **parameters: int) -> Path:
-    """A keystore that says it was made with other parameters of scrypt."""
+    """Return a keystore that claims other scrypt parameters."""
     create_ethereum_key(path, PASSWORD, scrypt_n=SCRYPT_CHEAP)
     keystore = json.loads(path.read_text())
     keystore["crypto"]["kdfparams"] |= parameters

@@ -18,9 +18,9 @@ from eth_account import Account
 from eth_account.signers.local import LocalAccount
 from eth_utils.conversions import to_hex
 
-from opfl_chain.chain.anvil import Anvil
-from opfl_chain.chain.call import Call
-from opfl_chain.chain.compiler import Artifact
+from opfl_chain.chain.contracts.compiler import Artifact
+from opfl_chain.chain.contracts.contract import Call
+from opfl_chain.chain.devnet import Anvil
 from opfl_chain.chain.errors import (
     ChainMismatch,
     FeeTooHigh,
@@ -31,9 +31,9 @@ from opfl_chain.chain.errors import (
     SenderLocked,
     UnknownIntent,
 )
-from opfl_chain.chain.fees import FeePolicy
 from opfl_chain.chain.rpc import Rpc
-from opfl_chain.chain.sender import TransactionSender
+from opfl_chain.chain.send.sender import TransactionSender
+from opfl_chain.chain.send.store import FeePolicy
 
 
 def move(counter: Any, amount: int = 1) -> Call:
@@ -82,7 +82,7 @@ def test_a_call_that_reverts_when_mined_raises_the_contracts_error(
         sender.wait("move")
 
 
-def test_what_an_account_cannot_pay_is_refused_before_it_is_stored(
+def test_unaffordable_call_is_refused_before_it_is_stored(
     anvil: Anvil, sender: TransactionSender
 ) -> None:
     call = Call(anvil.accounts[1].address, b"", "a large gift", value=10**30)
@@ -149,7 +149,7 @@ def test_a_store_of_another_chain_is_refused(tmp_path: Path) -> None:
     account = Account.create()
     for attempt in range(2):
         with Anvil(accounts=1, block_time=None) as chain:
-            # A genesis block is told by its time alone, which counts in seconds.
+            # Genesis blocks differ only in their time, which is in seconds.
             chain.rpc.request("evm_mine")
             if attempt == 0:
                 TransactionSender(chain.rpc, account, tmp_path).close()
@@ -163,7 +163,7 @@ def test_a_store_of_another_chain_is_refused(tmp_path: Path) -> None:
 def slow(
     manual: Anvil, bindings: ModuleType, counter_artifact: Artifact, tmp_path: Path
 ) -> tuple[Anvil, Any, Callable[..., TransactionSender]]:
-    """A chain that mines when told, a counter on it, and how to make senders."""
+    """A chain that mines on demand, a counter on it, and a factory of senders."""
     counter = create_counter(manual, bindings, counter_artifact, tmp_path)
 
     def make(**options: Any) -> TransactionSender:
@@ -341,7 +341,7 @@ def test_a_restarted_sender_can_finish_without_being_told_what(
 
 @pytest.mark.parametrize("seed", range(4))
 def test_every_intent_is_executed_once_through_chaos(slow: Slow, seed: int) -> None:
-    """Reorganisations, forgotten pools, restarts and idle blocks in random order."""
+    """Reorganisations, dropped pools, restarts and idle blocks in random order."""
     chain, counter, make = slow
     chain.mine(5)  # reorganisations must not reach the counter's own creation
     dice = random.Random(seed)

@@ -1,4 +1,4 @@
-"""Whole jobs take both processors, so that there is one of them at a time, also with `-n 2`."""
+"""A whole job takes both processors, so only one runs at a time, also with `-n 2`."""
 
 import fcntl
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""What holds at the end of every job, whoever cheated and whatever happened meanwhile."""
+"""Expectations for the end of every job, whoever cheated and whatever happened meanwhile."""
 
 import pytest
 from scenario import Played, Scenario, play

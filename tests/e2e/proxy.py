@@ -1,4 +1,4 @@
-"""A way to a node that can be cut off: connections end, and new ones are refused."""
+"""A proxy to a node that can be cut: connections end, and new ones are refused."""
 
 import contextlib
 import socket
@@ -8,7 +8,7 @@ _CHUNK = 1 << 16
 
 
 class CuttableProxy:
-    """Listens at a port of its own; what comes there goes to `port` on loopback."""
+    """Listens at a port of its own, and forwards connections to `port` on loopback."""
 
     def __init__(self, port: int, host: str = "127.0.0.1") -> None:
         self._target = port

@@ -1,4 +1,4 @@
-"""A job as a configuration: who takes part, who cheats, what happens meanwhile; and its end."""
+"""A job as a configuration: participants, cheats, disturbances; and its outcome."""
 
 import json
 from collections.abc import Callable
@@ -7,37 +7,50 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from opfl_chain.chain.bindings.types import Phases
-from opfl_chain.localnet.localnet import Localnet
-from opfl_chain.localnet.outcome import Outcome
-from opfl_chain.localnet.pace import Pace
-from opfl_chain.localnet.plan import Plan
+from opfl_chain.jobs.localnet.localnet import Localnet
+from opfl_chain.jobs.localnet.outcome import JobOutcome
+from opfl_chain.jobs.localnet.plan import Plan
 
-RUN_SECONDS = 240
 UNSEEN = ("poison", "drift:0.05")
-"""What no replay can tell from honest work: wrong data, and a little within the boundary."""
+"""Attacks that no replay can detect: wrong data, and deviations within the boundary."""
 
 PHASES = Phases(
-    enrol=600,
-    commit=160,
-    beacon=80,
-    deliver=80,
-    attest=160,
-    finalise=60,
-    request=60,
-    veto=120,
+    enrol=40,
+    commit=20,
+    beacon=20,
+    deliver=20,
+    attest=32,
+    finalise=20,
+    request=20,
+    veto=20,
 )
-"""Long enough for a busy machine. Blocks are made to reach an end that alone is waited for."""
+"""In blocks, which are mined when all daemons have done all they can."""
+
+
+class Meanwhile:
+    """Events beside what the daemons do. Called at every block, and in between."""
+
+    def __init__(self, net: Localnet) -> None:
+        self._net = net
+
+    def __call__(self) -> None:
+        """Do nothing: subclasses disturb the job here."""
+
+    def close(self) -> None:
+        """Release resources; subclasses that have any override it."""
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """`meanwhile` is given the job before it starts; what it returns is called again and again."""
+    """`meanwhile` is given the job before it starts; what it returns is called repeatedly."""
 
     plan: Plan
-    meanwhile: Callable[[Localnet], Pace] = Pace
+    meanwhile: Callable[[Localnet], Meanwhile] = Meanwhile
 
     @classmethod
-    def of(cls, meanwhile: Callable[[Localnet], Pace] = Pace, **plan: object) -> "Scenario":
+    def of(
+        cls, meanwhile: Callable[[Localnet], Meanwhile] = Meanwhile, **plan: object
+    ) -> "Scenario":
         return cls(Plan(dataset="synthetic", **{"phases": PHASES, **plan}), meanwhile)
 
 
@@ -46,9 +59,9 @@ class Played:
     """A finished job."""
 
     scenario: Scenario
-    outcome: Outcome
+    outcome: JobOutcome
     folder: Path
-    meanwhile: Pace
+    meanwhile: Meanwhile
     accuracies: dict[int, float] = field(default_factory=dict)
 
     @property
@@ -66,7 +79,7 @@ class Played:
         return f"client-{list(self.scenario.plan.clients).index(cheat)}"
 
     def events(self, name: str) -> list[dict[str, object]]:
-        """What a daemon logged, over all of its starts."""
+        """Log entries of a daemon, over all of its starts."""
         logs = sorted(self.folder.glob(f"{name}-*.log"), key=lambda path: path.stat().st_mtime)
         lines = [line for log in logs for line in log.read_text().splitlines()]
         return [json.loads(line) for line in lines if line.startswith("{")]
@@ -75,8 +88,8 @@ class Played:
 def play(scenario: Scenario, folder: Path) -> Played:
     with Localnet(scenario.plan, folder) as net, closing(scenario.meanwhile(net)) as each:
         net.start(each)
-        net.run(RUN_SECONDS, each)
-        outcome = Outcome.of(net)
+        net.run(each)
+        outcome = JobOutcome.of(net)
     played = Played(scenario, outcome, folder, each)
     scored = {
         event["updates"]: event["accuracy"]

@@ -2,6 +2,7 @@
 
 import contextlib
 import resource
+import sqlite3
 import subprocess
 from pathlib import Path
 
@@ -10,7 +11,7 @@ _CHUNK = 1 << 20
 
 
 class SmallDisk:
-    """Where nothing may be mounted, a limit on the size of files is what the daemon runs into."""
+    """The daemon gets a file size limit instead if mounting is not allowed."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -26,11 +27,18 @@ class SmallDisk:
             _, hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)
             resource.prlimit(pid, resource.RLIMIT_FSIZE, (1, hard))
             return
+        self._empty_log()
         with contextlib.suppress(OSError), self._ballast.open("wb", buffering=0) as file:
             for size in (_CHUNK, 1):
                 with contextlib.suppress(OSError):
                     while file.write(bytes(size)):
                         pass
+
+    def _empty_log(self) -> None:
+        """Truncate the write-ahead log of deliveries, or one would fit into its old pages."""
+        with contextlib.closing(sqlite3.connect(self._folder / "state.sqlite", timeout=60)) as db:
+            (busy, *_) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        assert not busy, "the member's state is in use"
 
     def free(self, pid: int) -> None:
         if self.mounted:

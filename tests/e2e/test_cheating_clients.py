@@ -4,9 +4,8 @@ import pytest
 from expectations import EveryJob, pytestmark  # noqa: F401
 from scenario import UNSEEN, Scenario
 
-from opfl_chain.localnet.outcome import LEFT_OUT, PASSED
-from opfl_chain.localnet.pace import Pace
-from opfl_chain.localnet.plan import DEPOSIT
+from opfl_chain.chain.terms import DEPOSIT
+from opfl_chain.jobs.localnet.outcome import LEFT_OUT, PASSED
 
 AT_ONCE = (
     *("reverse:1", "label-flip", "amplify:10", "free-rider", "backdoor"),
@@ -21,26 +20,8 @@ MISDELIVERIES = {
 }
 
 
-class UntilDelivered(Pace):
-    """Ends the time for deliveries once all have delivered but the one that never will."""
-
-    def __call__(self):
-        super().__call__()
-        net, round_ = self._net, self._net.view.latest_round()
-        if round_ is None or round_.seed is None or round_.verdict_hash is not None:
-            return
-        names = {address: name for name, address in net.addresses.items()}
-        committed = {names[client] for client in net.view.direct_commitments(round_.id)}
-        never = f"client-{net.plan.clients.index('withhold-shares')}"
-        if never in committed and all(
-            self.receipts(name, round_.number) == 3 for name in committed - {never}
-        ):
-            net.mine_to(round_.schedule.deliver + 1)
-
-
 class TestCheatingClients(EveryJob):
     scenario = Scenario.of(
-        UntilDelivered,
         clients=(None, None, LATER, *AT_ONCE, *MISDELIVERIES, *UNSEEN),
         rounds=2,
         audit_rate=1.0,
@@ -63,7 +44,7 @@ class TestCheatingClients(EveryJob):
 
     @pytest.mark.parametrize("cheat", AT_ONCE)
     def test_nothing_of_an_attacker_is_accepted_later(self, played, outcome, cheat):
-        """It may have committed to its next step before its deposit was taken."""
+        """It may have committed to its next step before it was slashed."""
         assert outcome.verdict(1, played.client(cheat)) in (LEFT_OUT, "REPLAY_OUTSIDE")
 
     @pytest.mark.parametrize("cheat", MISDELIVERIES)
@@ -75,7 +56,7 @@ class TestCheatingClients(EveryJob):
         assert outcome.lost_wei(name) == min(penalty * len(charged), DEPOSIT)
 
     @pytest.mark.parametrize("cheat", UNSEEN)
-    def test_what_cannot_be_seen_passes(self, played, outcome, cheat):
+    def test_undetectable_cheats_pass(self, played, outcome, cheat):
         assert [outcome.verdict(t, played.client(cheat)) for t in (0, 1)] == [PASSED, PASSED]
 
     def test_honest_work_passes(self, played, outcome):

@@ -1,13 +1,12 @@
-"""A committee of which one member breaks the protocol, in every way that there is."""
+"""A committee of which one member breaks the protocol, in every known way."""
 
 import pytest
+from changing_cheats import ChangingCheats
 from expectations import EveryJob, pytestmark  # noqa: F401
-from recasting import Recast
 from scenario import Scenario
 
-from opfl_chain.chain.bindings.types import MemberFault
-from opfl_chain.localnet.outcome import PASSED
-from opfl_chain.localnet.plan import DEPOSIT, STAKE
+from opfl_chain.chain.terms import DEPOSIT, STAKE
+from opfl_chain.jobs.localnet.outcome import PASSED
 
 ROUNDS = {
     "withhold-beacon": 0,
@@ -17,8 +16,7 @@ ROUNDS = {
     "skip-audits": 4,
     "withhold-verdict": 5,
 }
-"""Those who attest nothing come last: the others would make up for it as long as they can."""
-SILENT = (4, 5)
+"""Cheats that attest nothing come last: the others help a silent member as long as they can."""
 PENALTIES = {
     "withhold-beacon": "BEACON_WITHHELD",
     "skip-audits": "VERDICT_SILENCE",
@@ -30,45 +28,9 @@ BAD = "member-2"
 HONEST = ("client-0", "client-1")
 
 
-class OneBadMember(Recast):
-    """Ends what only the bad member's silence draws out."""
-
+class OneBadMember(ChangingCheats):
     def __init__(self, net):
         super().__init__(net, BAD, list(ROUNDS))
-        self._is_charged = False
-
-    def __call__(self):
-        super().__call__()
-        net, round_ = self._net, self._net.view.latest_round()
-        if net.view.is_closed and not self._is_charged:
-            self._charge(net)
-        if round_ is None or round_.verdict_hash is not None:
-            return
-        schedule, phases = round_.schedule, net.plan.phases
-        if round_.number == ROUNDS["withhold-beacon"]:
-            if net.devnet.rpc.block_number() >= schedule.commit:
-                net.mine_to(schedule.beacon - phases.beacon // 3)
-        elif round_.seed is None:
-            return
-        elif round_.number == ROUNDS["refuse-deliveries"]:
-            if all(self.receipts(name, round_.number) == 2 for name in HONEST):
-                net.mine_to(schedule.deliver + 1)
-        elif round_.number == ROUNDS["skip-audits"]:
-            tried = f'"audit failed", "audit": "judge {round_.id}"'
-            if all(tried in net.daemons[name].log for name in ("member-0", "member-1")):
-                net.mine_to(schedule.attest - phases.attest // 4)
-
-    def _charge(self, net):
-        """Silence shows once the time to attest is over, and is charged before anyone leaves."""
-        self._is_charged = True
-        rounds = [net.view.round(number) for number in SILENT]
-        net.mine_to(rounds[-1].schedule.attest + 1)
-        member, fault = net.addresses[BAD], MemberFault.VERDICT_SILENCE
-        net.wait_until(
-            lambda: all(net.view.is_penalised(each.id, member, fault) for each in rounds),
-            60,
-            "silence is paid for",
-        )
 
 
 class TestCheatingMember(EveryJob):

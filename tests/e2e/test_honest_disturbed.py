@@ -1,4 +1,4 @@
-"""All are honest, and the chain, its node and a disk are not what they should be."""
+"""Everybody is honest, but the chain, its node and a disk fail."""
 
 import os
 import signal
@@ -7,22 +7,21 @@ from urllib.parse import urlsplit
 
 from expectations import EveryJob, pytestmark  # noqa: F401
 from proxy import CuttableProxy
-from scenario import Scenario
+from scenario import Meanwhile, Scenario
 from small_disk import SmallDisk
 
-from opfl_chain.localnet.outcome import PASSED
-from opfl_chain.localnet.pace import Pace
+from opfl_chain.jobs.localnet.outcome import PASSED
 
 CONFIRMATIONS = 2
 AWAY_SECONDS = 10
 REORGANISED, CUT_OFF, FULL = 0, 1, 2
-"""In which round it happens."""
+"""The round of each disturbance."""
 BAD_DISK = "member-1"
 CLIENTS = ("client-0", "client-1", "client-2")
 LATE = "client-0"
 
 
-class Disturbed(Pace):
+class Disturbed(Meanwhile):
     """Two reorganisations, a node that is away, and a full disk, each in a round of its own."""
 
     def __init__(self, net):
@@ -33,6 +32,7 @@ class Disturbed(Pace):
         self._was_away = False
         self._disk = SmallDisk(net.folder / "state" / BAD_DISK)
         self._disk_is = "good"
+        self._refused_before = self._seed_known_at = 0
         self._proxy = CuttableProxy(urlsplit(net.devnet.rpc_url).port)
         for settings in net.folder.glob("*.toml"):
             real, cuttable = urlsplit(net.devnet.rpc_url).netloc, f"127.0.0.1:{self._proxy.port}"
@@ -51,18 +51,17 @@ class Disturbed(Pace):
                 self._cut_off(round_)
             elif round_.number == FULL:
                 self._fill(round_)
-        super().__call__()
 
     def _reorganise(self, round_):
         net = self._net
-        if not self.undone and self.all_have_committed(round_):
+        if not self.undone and len(net.view.direct_commitments(round_.id)) == len(CLIENTS):
             before = len(net.view.direct_commitments(round_.id))
             net.devnet.reorg(CONFIRMATIONS)
-            net.watch()
+            net.read_events()
             self.undone.append(before - len(net.view.direct_commitments(round_.id)))
         elif len(self.undone) == 1 and round_.seed is not None:
             net.devnet.reorg(CONFIRMATIONS)
-            net.watch()
+            net.read_events()
             self.undone.append(int(net.view.round(round_.number).seed is None))
 
     def _cut_off(self, round_):
@@ -77,17 +76,32 @@ class Disturbed(Pace):
     def _fill(self, round_):
         """A client is held back, so that it delivers when the disk is full."""
         net = self._net
-        member, late = net.daemons[BAD_DISK], net.daemons[LATE]
-        if self._disk_is == "good" and self.all_have_committed(round_):
+        member, late, refused = net.daemons[BAD_DISK], net.daemons[LATE], self._count_refused()
+        if self._disk_is == "good" and round_.seed is not None:
             os.kill(late.pid, signal.SIGSTOP)
+            self._seed_known_at = net.devnet.rpc.block_number()
+            net.devnet.mine(CONFIRMATIONS)  # by hand: the clock waits for the client
             self._disk_is = "about to be full"
-        elif self._disk_is == "about to be full" and round_.seed is not None:
+        elif self._disk_is == "about to be full" and self._knows_seed(BAD_DISK):
             self._disk.fill(member.pid)
             os.kill(late.pid, signal.SIGCONT)
-            self._disk_is = "full"
-        elif self._disk_is == "full" and self.receipts(LATE, FULL) == 2:
+            self._disk_is, self._refused_before = "full", refused
+        elif self._disk_is == "full" and refused > self._refused_before:
             self._disk.free(member.pid)
             self._disk_is = "good again"
+
+    def _knows_seed(self, name):
+        health = self._net.health(name)
+        return (
+            health is not None
+            and health["settled_at"] is not None
+            and (health["settled_at"]["block"] >= self._seed_known_at)
+        )
+
+    def _count_refused(self):
+        """Count the deliveries that the member with the disk has not taken from the client."""
+        said = f'"not delivered", "member": "{self._net.addresses[BAD_DISK]}"'
+        return self._net.daemons[LATE].log.count(said)
 
 
 class TestHonestAndDisturbed(EveryJob):

@@ -4,9 +4,9 @@ from expectations import EveryJob, pytestmark  # noqa: F401
 from scenario import Scenario
 
 from opfl_chain.chain.bindings.events import BatchCommitted, GradientCommitted
-from opfl_chain.localnet.outcome import PASSED
-from opfl_chain.localnet.plan import DEPOSIT
-from opfl_chain.protocol.gradient import Scheme
+from opfl_chain.chain.terms import DEPOSIT
+from opfl_chain.jobs.localnet.outcome import PASSED
+from opfl_chain.protocol.commitments import Scheme
 
 
 class TestRelayedTrees(EveryJob):

@@ -10,12 +10,10 @@ from urllib.parse import urlsplit
 import pytest
 from expectations import EveryJob
 from proxy import CuttableProxy
-from scenario import Scenario, play
+from scenario import Meanwhile, Scenario, play
 
-from opfl_chain.benchmarks.namespace import NamespacesUnavailable
-from opfl_chain.benchmarks.network import Network
-from opfl_chain.localnet.outcome import PASSED
-from opfl_chain.localnet.pace import Pace
+from opfl_chain.bench.network import NamespacesUnavailable, Network
+from opfl_chain.jobs.localnet.outcome import PASSED
 
 pytestmark = [pytest.mark.xdist_group("e2e"), pytest.mark.several_hosts]
 
@@ -24,7 +22,7 @@ HOST_OF = {"server": 0, "member-0": 1, "member-1": 2, "member-2": 3}
 OF_CLIENTS = 4
 
 
-class Spread(Pace):
+class Spread(Meanwhile):
     """Moves every daemon to its host before it starts."""
 
     def __init__(self, net, network):

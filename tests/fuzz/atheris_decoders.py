@@ -1,10 +1,10 @@
-"""Coverage-guided fuzzing of the decoders with atheris, each in a process of its own.
+"""Coverage-guided fuzzing of the decoders with atheris, each in its own process.
 
-    atheris_decoders.py --seconds 60                 all of them, the time shared among them
-    atheris_decoders.py --seconds 60 --target policy one of them
+    atheris_decoders.py --seconds 60                 all decoders, sharing the time
+    atheris_decoders.py --seconds 60 --target policy one decoder
     atheris_decoders.py --input 7b7d --target policy one input, in hex
 
-Inputs that reach new code stay in .build/fuzz/TARGET/corpus, where the next run goes on.
+Inputs that reach new code stay in .build/fuzz/TARGET/corpus, where the next run continues.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FOLDER = Path(__file__).parents[2] / ".build" / "fuzz"
 MOST_BYTES = 4096
 MOST_MEGABYTES = 2048
 MOST_SECONDS = 10
-"""For one input."""
+"""Limit for one input."""
 TAIL_LINES = 20
 _RUNS = re.compile(r"stat::number_of_executed_units: *(\d+)")
 
@@ -47,12 +47,12 @@ def main() -> int:
         return 0
     names = [arguments.target] if arguments.target else list(TARGETS)
     failed = [name for name in names if not withstands(name, arguments.seconds / len(names))]
-    print(f"Found something in: {', '.join(failed)}" if failed else "Found nothing.")
+    print(f"Failures in: {', '.join(failed)}" if failed else "No failures.")
     return len(failed)
 
 
 def withstands(name: str, seconds: float) -> bool:
-    """Fuzz one decoder in another process, and say what came of it."""
+    """Fuzz one decoder in another process, print the result and return whether it passed."""
     started = time.time()
     command = [sys.executable, __file__, "--in-this-process", "--target", name]
     done = subprocess.run(
@@ -66,13 +66,13 @@ def withstands(name: str, seconds: float) -> bool:
     for crash in (FOLDER / name / "crashes").glob("*"):
         if crash.stat().st_mtime >= started:
             content = crash.read_bytes().hex()
-            print(f"\n{name} does not withstand {content}, which is in {crash}. To try it again:")
+            print(f"\n{name} fails on {content}, stored in {crash}. To reproduce:")
             print(f"  .venv/bin/python {sys.argv[0]} --target {name} --input {content}")
     return False
 
 
 def fuzz(name: str, seconds: float) -> None:
-    """Ends the process."""
+    """Fuzz one decoder, then exit the process."""
     import atheris
 
     with atheris.instrument_imports(include=["opfl_chain"]):
@@ -96,7 +96,7 @@ def fuzz(name: str, seconds: float) -> None:
         "print_final_stats": 1,
     }
     flags = [f"-{option}={value}" for option, value in options.items()]
-    # What was found before is tried first.
+    # Earlier findings are tried first.
     atheris.Setup([sys.argv[0], *flags, str(corpus), str(crashes)], target.accepts)
     atheris.Fuzz()
 

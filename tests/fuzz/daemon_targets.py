@@ -1,4 +1,4 @@
-"""What daemons tell each other in JSON."""
+"""JSON messages between daemons."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 from eth_account import Account
 from fuzz_target import Target
 
+from opfl_chain.chain.keys import SIGNATURE_BYTES, sign_statement
 from opfl_chain.chain.rpc import tohex
-from opfl_chain.chain.statement_signatures import SIGNATURE_BYTES, sign_statement
-from opfl_chain.nodes.batches import Batch, Entry
-from opfl_chain.nodes.peers import hex_field, object_in
 from opfl_chain.protocol.statements import GradientCommitment, SigningDomain
+from opfl_chain.roles.claims import Batch, Entry
+from opfl_chain.roles.peers import hex_field, object_in
 from opfl_chain.transport.errors import TransportError
 
 DOMAIN = SigningDomain(31337, "0x" + "11" * 20)
@@ -22,7 +22,7 @@ NUMBER: Any = 3
 
 
 class NoBatch(ValueError):
-    """What was sent as a list is none."""
+    """The message is not a list."""
 
 
 def signed_entry(key: int) -> Entry:
@@ -33,7 +33,7 @@ def signed_entry(key: int) -> Entry:
 
 
 def decode_batch(data: bytes) -> Batch:
-    """With what members do to it next: they check signatures, and prove what was signed."""
+    """Decode, check signatures and make proofs, as members do."""
     batch = Batch.parse(JOB, NUMBER, data)
     if batch is None:
         raise NoBatch

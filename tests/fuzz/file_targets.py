@@ -1,4 +1,4 @@
-"""Files that people are given: deployments, keystores and data sets."""
+"""Files from others: deployments, keystores and data sets."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from message_targets import json_of
 
 from opfl_chain.chain.deployment import ORDER, Deployment
 from opfl_chain.chain.errors import DeploymentInvalid, KeystoreMalformed, WrongPassword
-from opfl_chain.chain.keystore import SCRYPT_CHEAP, read_keystore, write_keystore
+from opfl_chain.chain.keys import SCRYPT_CHEAP, read_keystore, write_keystore
 from opfl_chain.chain.rpc import checksum
-from opfl_chain.training.errors import DataFileInvalid
-from opfl_chain.training.idx import read_idx, write_idx
+from opfl_chain.learning.data.idx import read_idx, write_idx
+from opfl_chain.learning.errors import DataFileInvalid
 
 T = TypeVar("T")
 DEEP = b"[" * 10_000
@@ -46,7 +46,7 @@ def decode_keystore(data: bytes) -> bytes:
 
 
 def keystore_with(**parameters: Any) -> bytes:
-    """A keystore with other parameters of scrypt."""
+    """A keystore with other scrypt parameters."""
     keystore = json.loads(KEYSTORE)
     keystore["crypto"]["kdfparams"] |= parameters
     return json_of(keystore)

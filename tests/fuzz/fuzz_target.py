@@ -1,4 +1,4 @@
-"""A decoder under test, and how several things become the one input that a fuzzer gives it."""
+"""A decoder under test, and the encoding of several parts as one fuzzer input."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Target:
-    """A decoder of what arrives from outside.
+    """A decoder of external input.
 
     It returns or raises one of its own errors, whatever it is given. What it accepts it encodes to
     the same bytes again, or, where several bytes mean the same, to bytes that stay as they are.
@@ -19,16 +19,16 @@ class Target:
     decode: Callable[[bytes], Any]
     encode: Callable[[Any], bytes]
     refusals: tuple[type[Exception], ...]
-    """The errors that may come out of it."""
+    """The errors that it may raise."""
     seeds: tuple[bytes, ...]
     """Well-formed inputs, the first of which is accepted."""
     canonical: bool = False
-    """Whether no other bytes mean the same."""
+    """True if no other bytes mean the same."""
     findings: tuple[bytes, ...] = ()
-    """What once made it do something else."""
+    """Inputs that once made it misbehave."""
 
     def accepts(self, data: bytes) -> bool:
-        """Whether it decodes. Raises if the decoder does anything but decode or refuse."""
+        """Return whether it decodes. Raises if the decoder neither decodes nor refuses."""
         try:
             value = self.decode(data)
         except self.refusals:
@@ -41,12 +41,12 @@ class Target:
 
 
 def joined(*parts: bytes) -> bytes:
-    """Several byte strings as one input."""
+    """Encode several byte strings as one input."""
     return b"".join(struct.pack(">I", len(part)) + bytes(part) for part in parts)
 
 
 def parts_of(data: bytes) -> list[bytes]:
-    """What `joined` joined. Any bytes will do: the last part ends where they end."""
+    """Split the output of `joined`. Accepts any bytes: the last part ends where they end."""
     parts = []
     while data:
         size = int.from_bytes(data[:4], "big")
@@ -56,18 +56,18 @@ def parts_of(data: bytes) -> list[bytes]:
 
 
 class RecordedStream:
-    """A socket that says what was recorded, and ends."""
+    """A socket that yields recorded bytes, and ends."""
 
     def __init__(self, data: bytes) -> None:
         self._left = memoryview(data)
 
-    def recv_into(self, room: memoryview) -> int:
-        count = min(len(room), len(self._left))
-        room[:count], self._left = self._left[:count], self._left[count:]
+    def recv_into(self, buffer: memoryview) -> int:
+        count = min(len(buffer), len(self._left))
+        buffer[:count], self._left = self._left[:count], self._left[count:]
         return count
 
     def settimeout(self, seconds: float | None) -> None:
-        """It never waits."""
+        """Ignore the setting: it never waits."""
 
     def setblocking(self, flag: bool) -> None:
-        """It never waits."""
+        """Ignore the setting: it never waits."""

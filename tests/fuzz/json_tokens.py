@@ -1,4 +1,4 @@
-"""Pieces of JSON, for fuzzers that would take long to come upon them."""
+"""JSON tokens that fuzzers would take long to find."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LONGEST = 64
 
 
 def dictionary(seeds: Sequence[bytes]) -> str:
-    """What libFuzzer calls a dictionary: the tokens of the seeds, and strange ones."""
+    """Return a libFuzzer dictionary: the tokens of the seeds, and unusual ones."""
     tokens = {token for seed in seeds for token in TOKEN.findall(seed)} | set(STRANGE_VALUES)
     short = sorted(token for token in tokens if len(token) <= _LONGEST)
     quoted = ("".join(f"\\x{byte:02x}" for byte in token) for token in short)

@@ -1,4 +1,4 @@
-"""What members send to each other over sockets, and a member's SPU process to the member."""
+"""Messages between members over sockets, and from a member's SPU process to the member."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import Any
 import numpy as np
 from fuzz_target import RecordedStream, Target, joined, parts_of
 
-from opfl_chain.mpc.agreement import Agreement
-from opfl_chain.mpc.boolean import BooleanCircuit
-from opfl_chain.mpc.error_values import decode_error, encode_error
-from opfl_chain.mpc.errors import (
+from opfl_chain.circuits.boolean import BooleanCircuit
+from opfl_chain.mpc.session.agreement import Agreement
+from opfl_chain.mpc.session.channels import SocketChannels
+from opfl_chain.mpc.session.codec import decode_error, encode_error
+from opfl_chain.mpc.session.errors import (
     FrameInvalid,
     MessageInvalid,
     MpcError,
     PeerUnreachable,
     ProgramMismatch,
 )
-from opfl_chain.mpc.frames import HUGE, Frame, FrameBuffer, pack, receive_frame
-from opfl_chain.mpc.greeting import Hello, Refused
-from opfl_chain.mpc.watch import complaint_in
-from opfl_chain.mpc.wires import SocketWires
+from opfl_chain.mpc.session.greeting import Hello, Refused
+from opfl_chain.mpc.session.heartbeat import complaint_in
+from opfl_chain.mpc.session.messages import HUGE, Frame, FrameBuffer, pack, receive_frame
 from opfl_chain.transport.addresses import split_address
 from opfl_chain.transport.deadline import Deadline
 
@@ -37,7 +37,7 @@ def frame_bytes(text: bytes, body: bytes = b"") -> bytes:
 
 
 def frame_of(header: bytes, *blobs: bytes) -> Frame:
-    """The frame that arrives if somebody writes this for its header."""
+    """The frame that arrives with this header."""
     text = b'{"blobs": %s, "header": %s}' % (json_of([len(blob) for blob in blobs]), header)
     (frame,) = FrameBuffer(HUGE).feed(frame_bytes(text, b"".join(blobs)))
     return frame
@@ -56,7 +56,7 @@ def decode_stream(data: bytes) -> list[Frame]:
 
 
 def decode_message(data: bytes) -> bytes:
-    return SocketWires({1: RecordedStream(data)}, Deadline(1)).receive(1)
+    return SocketChannels({1: RecordedStream(data)}, Deadline(1)).receive(1)
 
 
 def encode_message(message: bytes) -> bytes:
@@ -64,7 +64,7 @@ def encode_message(message: bytes) -> bytes:
 
 
 def decode_greeting(data: bytes) -> Hello:
-    """With what members do to it next: they report a refusal, and create the link."""
+    """Decode, report a refusal and create the link, as members do."""
     try:
         hello = Hello.from_json(frame_of(data).header)
     except Refused as refusal:
@@ -88,7 +88,7 @@ def encode_reported_error(error: MpcError) -> bytes:
 
 
 def decode_agreement(data: bytes) -> Agreement:
-    """With what members do to a mismatch: they report it."""
+    """Decode and report a mismatch, as members do."""
     try:
         AGREEMENT.compare(1, "host:1", data)
     except ProgramMismatch as error:
@@ -98,14 +98,14 @@ def decode_agreement(data: bytes) -> Agreement:
 
 
 def decode_complaint(data: bytes) -> str | None:
-    """With what members do to it next: they report it."""
+    """Decode and report it, as members do."""
     complaint = complaint_in(frame_of(b'{"left": %s}' % data).header)
     str(complaint).encode()
     return complaint
 
 
 class RecordedMembers:
-    """The members 1 and 2, of whom was recorded what they sent to member 0."""
+    """Members 1 and 2, with their recorded messages to member 0."""
 
     rank = 0
 
@@ -113,7 +113,7 @@ class RecordedMembers:
         self._messages = list(messages)
 
     def send(self, rank: int, data: bytes) -> None:
-        """They do not listen."""
+        """Discard the message."""
 
     def receive(self, rank: int) -> bytes:
         return self._messages.pop(0) if self._messages else b""
@@ -177,6 +177,9 @@ MESSAGE_TARGETS = {
         findings=(
             Agreement("program", "\ud800").to_bytes(),
             Agreement("program", "", "\ud800").to_bytes(),
+            Agreement("program", "", "", {"rule:\ud800": "\ud800"}).to_bytes(),
+            json_of({"name": "program", "code": "", "public": "", "plugins": []}),
+            json_of({"name": "program", "code": "", "public": "", "plugins": {"rule:a": 1}}),
         ),
     ),
     "complaint": Target(

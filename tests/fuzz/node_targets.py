@@ -1,4 +1,4 @@
-"""What a node says that contracts answered, emitted or refused."""
+"""Return values, events and errors of contracts, as a node reports them."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from typing import Any
 
 from fuzz_target import Target, joined, parts_of
 
-from opfl_chain.chain.abi import encode
+from opfl_chain.chain.abi import UnknownCustomError, decode_revert, encode, selector
 from opfl_chain.chain.bindings import Jobs, Slashing
 from opfl_chain.chain.bindings.errors import AlreadyPenalised
 from opfl_chain.chain.bindings.events import BeaconPublished, Captured
-from opfl_chain.chain.contract import decode_event, plain
+from opfl_chain.chain.contracts.contract import Log, decode_event, plain
 from opfl_chain.chain.errors import UnexpectedData
-from opfl_chain.chain.receipt import Log
-from opfl_chain.chain.reverts import UnknownCustomError, decode_revert, selector
 from opfl_chain.chain.rpc import Rpc
 from opfl_chain.protocol.identifiers import RoundId
 
@@ -70,7 +68,7 @@ def published(*content: bytes) -> bytes:
 
 
 def decode_refusal(data: bytes) -> bytes:
-    """With what callers do to it next: they report it."""
+    """Decode and report it, as callers do."""
     error = decode_revert(data)
     str(error).encode()
     if isinstance(error, UnknownCustomError):

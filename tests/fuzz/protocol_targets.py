@@ -1,4 +1,4 @@
-"""What clients send to members, and what the chain holds of a job."""
+"""Messages from clients to members, and a job's data on chain."""
 
 from __future__ import annotations
 
@@ -7,15 +7,21 @@ from contextlib import suppress
 import numpy as np
 from fuzz_target import Target, joined, parts_of
 
-from opfl_chain.protocol.boundary import PaperBoundary
-from opfl_chain.protocol.delivery import Delivery, Expected, InputDelivery
-from opfl_chain.protocol.delivery_message import decode_delivery, encode_delivery, largest_delivery
+from opfl_chain.protocol.commitments import Scheme
+from opfl_chain.protocol.delivery import (
+    Delivery,
+    Expected,
+    InputDelivery,
+    decode_delivery,
+    encode_delivery,
+    largest_delivery,
+)
 from opfl_chain.protocol.errors import DocumentError, ProtocolError, ShareError
-from opfl_chain.protocol.gradient import Scheme
 from opfl_chain.protocol.policy import Policy
-from opfl_chain.protocol.ring_shares import SharedVector, SharePackage, verify_components
-from opfl_chain.protocol.rules import boundary_from_json
+from opfl_chain.protocol.shares import SharedVector, SharePackage, verify_components
 from opfl_chain.protocol.verdict import FaultReason, Verdict
+from opfl_chain.rules.paper import PaperBoundary
+from opfl_chain.rules.registry import boundary_from_json
 
 
 def share_package(scheme: Scheme, rank: int) -> bytes:
@@ -24,7 +30,7 @@ def share_package(scheme: Scheme, rank: int) -> bytes:
 
 
 def decode_package(data: bytes) -> SharePackage:
-    """For the member and in the scheme that it says it is for, so that all of them are tried."""
+    """Decode for the member and scheme that the package names, so that all are tried."""
     scheme = Scheme.MPC if data[5:6] == b"\2" else Scheme.SHARES
     decoded = SharePackage.decode(data, scheme, int.from_bytes(data[6:7], "big"), 5)
     with suppress(ShareError):
@@ -53,7 +59,7 @@ def expected_by(scheme: Scheme, rank: int) -> Expected:
 
 
 def decode_any_delivery(data: bytes) -> Delivery:
-    """By the member that its first package is for, in the scheme of that."""
+    """Decode for the member and scheme of the first package."""
     scheme = Scheme.MPC if data[34:35] == b"\2" else Scheme.SHARES
     expected = expected_by(scheme, int.from_bytes(data[35:36], "big"))
     decoded = decode_delivery(data, expected)

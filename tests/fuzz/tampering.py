@@ -1,4 +1,4 @@
-"""Strategies of hypothesis for bytes that were valid before somebody tampered with them."""
+"""Hypothesis strategies for tampered bytes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _splice(draw: st.DrawFn, data: bytes, seeds: Sequence[bytes]) -> bytes:
 
 
 def _change_a_number(draw: st.DrawFn, data: bytes, seeds: Sequence[bytes]) -> bytes:
-    """As lengths are: big-endian in our formats, little-endian in words."""
+    """Change a length or word: big-endian in our formats, little-endian in words."""
     size = draw(st.sampled_from([1, 2, 4, 8]))
     number = draw(st.sampled_from(_EDGES)) % 256**size
     at = draw(st.integers(0, len(data) - 1))

@@ -1,4 +1,4 @@
-"""Everything that decodes bytes from outside, by name."""
+"""All decoders of external bytes, by name."""
 
 from __future__ import annotations
 

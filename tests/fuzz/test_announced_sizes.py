@@ -1,4 +1,4 @@
-"""To announce something large takes little memory of whoever reads the announcement."""
+"""Announcing a large size takes little memory at the reader."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from protocol_targets import share_package
 from targets import TARGETS
 from value_targets import array_of, share_of_shape, stored
 
-from opfl_chain.mpc.connection import Connection
-from opfl_chain.mpc.frames import HUGE, Arrival, Frame
-from opfl_chain.mpc.wires import LARGEST_MESSAGE
-from opfl_chain.protocol.gradient import Scheme
+from opfl_chain.mpc.session.channels import LARGEST_MESSAGE
+from opfl_chain.mpc.session.greeting import Connection
+from opfl_chain.mpc.session.messages import HUGE, Arrival, Frame
+from opfl_chain.protocol.commitments import Scheme
 
 MOST_BYTES = 32 << 20
 PACKAGE = share_package(Scheme.SHARES, 1)
@@ -50,7 +50,7 @@ def test_an_announcement_takes_little_memory(name: str) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 1, 1 << 24, (1 << 24) + 1, (1 << 25) + 1])
-def test_what_was_announced_arrives_whole(size: int) -> None:
+def test_announced_data_arrives_whole(size: int) -> None:
     content = bytes(range(251)) * (size // 251 + 1)
     stream, arrival = RecordedStream(content), Arrival(size)
     while not arrival.complete:
@@ -71,10 +71,10 @@ class Flood:
         return encode_frames([Frame({"pulse": True})] * 10)
 
     def setsockopt(self, *option: int) -> None:
-        """It has none."""
+        """Ignore options."""
 
     def setblocking(self, flag: bool) -> None:
-        """It never waits."""
+        """Ignore the setting: it never waits."""
 
 
 def test_a_peer_that_never_stops_sending_does_not_keep_us_reading() -> None:

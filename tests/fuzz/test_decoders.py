@@ -1,4 +1,4 @@
-"""Every decoder decodes or refuses what it is given, and nothing else happens."""
+"""Every decoder decodes or refuses its input, and does nothing else."""
 
 from __future__ import annotations
 
@@ -37,6 +37,6 @@ def test_tampered_bytes_are_decoded_or_refused(name: str, choice: st.DataObject)
     ("name", "number"),
     [(name, number) for name, target in TARGETS.items() for number in range(len(target.findings))],
 )
-def test_what_was_found_before_is_refused(name: str, number: int) -> None:
+def test_earlier_findings_are_refused(name: str, number: int) -> None:
     target = TARGETS[name]
     assert not target.accepts(target.findings[number])

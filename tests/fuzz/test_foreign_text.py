@@ -1,4 +1,4 @@
-"""What peers say is repeated in our errors in a form in which anybody can read them."""
+"""Our errors quote peers' text in readable form."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opfl_chain.mpc.agreement import Agreement
-from opfl_chain.mpc.errors import ProgramMismatch
-from opfl_chain.mpc.watch import complaint_in
-from opfl_chain.transport.foreign_text import LONGEST, shown
+from opfl_chain.mpc.session.agreement import Agreement
+from opfl_chain.mpc.session.errors import ProgramMismatch
+from opfl_chain.mpc.session.heartbeat import complaint_in
+from opfl_chain.transport.errors import LONGEST, shown
 
 STRANGE = "\ud800\n\0\N{RIGHT-TO-LEFT OVERRIDE}"
 
 
 @given(st.text(st.characters()), st.integers(3, 40))
-def test_what_is_shown_is_short_and_printable(text: str, longest: int) -> None:
+def test_shown_text_is_short_and_printable(text: str, longest: int) -> None:
     result = shown(text, longest)
     assert len(result) <= longest
     assert result.isprintable()
@@ -23,11 +23,11 @@ def test_what_is_shown_is_short_and_printable(text: str, longest: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "it stopped: é", "x" * LONGEST])
-def test_what_can_be_shown_stays_as_it_is(text: str) -> None:
+def test_printable_text_is_unchanged(text: str) -> None:
     assert shown(text) == text
 
 
-def test_what_cannot_be_shown_is_escaped() -> None:
+def test_unprintable_text_is_escaped() -> None:
     assert shown(STRANGE) == r"\ud800\n\x00\u202e"
 
 
@@ -35,7 +35,7 @@ def test_a_complaint_is_cut_and_escaped() -> None:
     assert complaint_in({"left": "the disk is full"}) == "the disk is full"
     assert complaint_in({"left": STRANGE}) == shown(STRANGE)
     assert len(complaint_in({"left": "x" * 60_000}) or "") == LONGEST
-    assert complaint_in({"left": [["x"]]}) == "it does not say why in words"
+    assert complaint_in({"left": [["x"]]}) == "it gave no readable reason"
     for nothing in ({}, {"left": None}, {"pulse": True}):
         assert complaint_in(nothing) is None
 

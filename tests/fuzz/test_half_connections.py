@@ -1,16 +1,15 @@
-"""A caller that begins to meet a member and does not go on leaves nothing behind."""
+"""An abandoned meeting with a member leaves nothing behind."""
 
 from __future__ import annotations
 
 import socket
 from concurrent.futures import ThreadPoolExecutor
 
-from opfl_chain.mpc.connection import Connection
-from opfl_chain.mpc.errors import PeerUnreachable
-from opfl_chain.mpc.greeting import Hello
-from opfl_chain.mpc.local_committee import free_addresses
-from opfl_chain.mpc.rendezvous import Rendezvous
-from opfl_chain.mpc.seat import Seat
+from opfl_chain.mpc.local import free_addresses
+from opfl_chain.mpc.session.errors import PeerUnreachable
+from opfl_chain.mpc.session.greeting import Connection, Hello
+from opfl_chain.mpc.session.meeting import MeetingPoint
+from opfl_chain.mpc.session.party_config import PartyConfig
 from opfl_chain.transport.addresses import split_address
 from opfl_chain.transport.deadline import Deadline
 
@@ -42,12 +41,12 @@ def assert_closed(stream: socket.socket) -> None:
 
 def test_half_made_connections_are_closed() -> None:
     addresses = free_addresses()
-    meeting = Rendezvous(Seat(0, addresses), AUDIT, 40000, Deadline(MEET_SECONDS))
+    meeting = MeetingPoint(PartyConfig(0, addresses), AUDIT, 40000, Deadline(MEET_SECONDS))
     with ThreadPoolExecutor(1) as pool:
         outcome = pool.submit(meeting.meet)
         streams = [call(addresses[0], f"{attempt:032x}") for attempt in range(3)]
         for stream in streams[:-1]:
             assert_closed(stream)
-            assert not outcome.done()  # when it called again, not only at the end
+            assert not outcome.done()  # closed by the next call, not only at the end
         assert isinstance(outcome.exception(), PeerUnreachable)
     assert_closed(streams[-1])

@@ -1,4 +1,4 @@
-"""What is inside of messages and files of MPC: values, executables and SPU's shares."""
+"""Contents of MPC messages and files: values, executables and SPU's shares."""
 
 from __future__ import annotations
 
@@ -11,20 +11,31 @@ from fuzz_target import Target, joined, parts_of
 from message_targets import frame_of, json_of
 from protocol_targets import POLICY
 
-from opfl_chain.mpc.aby3 import from_native, to_native
-from opfl_chain.mpc.encoding import public_share, split
-from opfl_chain.mpc.errors import ExecutableInvalid, FrameInvalid, OptionsInvalid, ShareInvalid
-from opfl_chain.mpc.executable import Executable, Input, Output, Visibility
-from opfl_chain.mpc.frames import Buffer
-from opfl_chain.mpc.native import libspu
-from opfl_chain.mpc.options import MpcOptions
-from opfl_chain.mpc.party_child import result_in
-from opfl_chain.mpc.session import RunResult
-from opfl_chain.mpc.shares import Share, Storage
-from opfl_chain.mpc.statistics import OperationCost, RunStatistics
-from opfl_chain.mpc.values import decode_value, encode_value
+from opfl_chain.mpc.audit.checks import InputRules
+from opfl_chain.mpc.audit.contribution import TreeOpening
+from opfl_chain.mpc.audit.judge import Finding
+from opfl_chain.mpc.session.codec import decode_value, encode_value
+from opfl_chain.mpc.session.errors import (
+    ExecutableInvalid,
+    FrameInvalid,
+    OptionsInvalid,
+    ShareInvalid,
+)
+from opfl_chain.mpc.session.executable import Executable, Input, MpcOptions, Output, Visibility
+from opfl_chain.mpc.session.libspu import from_spu, libspu, to_spu
+from opfl_chain.mpc.session.messages import Buffer
+from opfl_chain.mpc.session.party import result_in
+from opfl_chain.mpc.session.party_config import PartyConfig
+from opfl_chain.mpc.session.requests import Call, Join
+from opfl_chain.mpc.session.session import RunResult
+from opfl_chain.mpc.session.shares import Share, Storage, public_share, split
+from opfl_chain.mpc.session.statistics import OperationCost, RunStatistics
+from opfl_chain.protocol.advice import AdviceFormat
+from opfl_chain.protocol.commitments import Subject
 from opfl_chain.protocol.errors import DocumentError
 from opfl_chain.protocol.policy import Policy
+from opfl_chain.protocol.verdict import FaultReason
+from opfl_chain.rules.evidence import Evidence, Forms, ReplayOutputs
 
 EXECUTABLE = Executable(
     "gradient",
@@ -39,6 +50,7 @@ SHARES = (
     Share(2, "bool", (2,), Storage("aby3.BShr<PT_U8,1>"), np.array([[1, 0], [0, 1]], np.uint8)),
 )
 STATISTICS = RunStatistics("p", 1.5, 10, 2, 1 << 20, (OperationCost("pphlo.dot", 1, 0.5, 8, 1),))
+HELD = (np.arange(3, dtype=np.uint64), np.arange(3, 6, dtype=np.uint64))
 VALUES = (
     {"a": [None, True, -1, 0.5, "é"], "b": b"bytes"},
     np.arange(6, dtype=np.int32).reshape(2, 3),
@@ -46,6 +58,15 @@ VALUES = (
     SHARES[0],
     EXECUTABLE,
     RunResult({"y": SHARES[2]}, STATISTICS),
+    Call("opfl_chain.mpc.audit.judge:decide", {"count": 1}),
+    Join(
+        PartyConfig(1, ("127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3")), "audit", 9.5, 1.0, 3.0, 2.0
+    ),
+    [Finding(FaultReason.NOT_DELIVERED), Finding(None, bytes(range(32)))],
+    TreeOpening(Subject.INPUT, bytes(32), HELD),
+    Evidence(HELD, HELD, None, ReplayOutputs(HELD, totals=HELD)),
+    Forms(784, AdviceFormat(6508, 22, 1, 22)),
+    InputRules(784, 10, 1 << 22, -(1 << 21), 1 << 23),
 )
 DEEP = b"[" * 600 + b"]" * 600
 
@@ -90,7 +111,7 @@ def array_of(dtype: Any, shape: Any) -> bytes:
 
 
 def executable_of(**changes: Any) -> bytes:
-    """An executable with a header that says something else."""
+    """An executable with a changed header."""
     data = EXECUTABLE.to_bytes()
     header = json.loads(data[data.index(b"{") : -len(EXECUTABLE.code)])
     return stored(json.dumps(header | changes, sort_keys=True).encode(), EXECUTABLE.code)
@@ -103,20 +124,20 @@ def stored(header: bytes, code: bytes = b"", missing: int = 0) -> bytes:
 
 def decode_share(data: bytes) -> Share:
     meta, *chunks = parts_of(data) or [b""]
-    native = libspu.Share()
-    native.meta = meta
-    native.share_chunks = chunks
-    return from_native(1, native)
+    spu_share = libspu.Share()
+    spu_share.meta = meta
+    spu_share.share_chunks = chunks
+    return from_spu(1, spu_share)
 
 
 def encode_share(share: Share) -> bytes:
-    native = to_native(share, chunk_bytes=20)
-    return joined(native.meta, *native.share_chunks)
+    spu_share = to_spu(share, chunk_bytes=20)
+    return joined(spu_share.meta, *spu_share.share_chunks)
 
 
 def share_of_shape(*shape: int) -> bytes:
     meta = libspu.ValueMeta()
-    meta.ParseFromString(to_native(SHARES[0]).meta)
+    meta.ParseFromString(to_spu(SHARES[0]).meta)
     meta.shape = list(shape)
     return joined(meta.SerializeToString())
 
@@ -133,10 +154,18 @@ VALUE_TARGETS = {
             joined(b'{"$": "bytes"}'),
             joined(b'{"$": "bytes", "blob": 1}'),
             joined(b'{"$": "bytes", "blob": []}'),
-            joined(b'{"$": "share"}'),
-            joined(b'{"$": "statistics"}'),
-            joined(b'{"$": "statistics", "operations": [], "colour": 1}'),
-            joined(b'{"$": "result", "outputs": {}, "statistics": []}'),
+            joined(b'{"$": "Share"}'),
+            joined(b'{"$": "RunStatistics"}'),
+            joined(b'{"$": "RunStatistics", "operations": [], "colour": 1}'),
+            joined(b'{"$": "RunResult", "outputs": {}, "statistics": []}'),
+            joined(b'{"$": "Finding", "fault": 9, "leaves": {"$": "bytes", "blob": 0}}', b"x"),
+            joined(b'{"$": "Finding", "fault": true, "leaves": {"$": "bytes", "blob": 0}}', b"x"),
+            joined(b'{"$": "Forms", "feature_words": 784, "advice": [1, 2, 3, 4]}'),
+            joined(b'{"$": "Forms", "feature_words": "784", "advice": null}'),
+            joined(b'{"$": "TreeOpening", "subject": [], "commitment": null, "opening": {}}'),
+            joined(b'{"$": "Storage", "name": {"$": "Leave"}}'),
+            joined(b'{"$": "boundary", "blob": 0}', b'{"rule": "none"}'),
+            joined(b'{"$": ["Forms"]}'),
             array_of("no dtype", [1]),
             array_of("<i3", [1]),
             array_of("<i8", [2]),

@@ -1,6 +1,6 @@
 """A member that meets the others and then misbehaves, as a program: libspu may end its process.
 
-Arguments: the behaviour, a seat as JSON, and what it is expected to agree to. Stays until killed.
+Arguments: the behaviour, its `PartyConfig` as JSON, and the agreement to send. Runs until killed.
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from opfl_chain.mpc.link import create_link
-from opfl_chain.mpc.native import libspu
-from opfl_chain.mpc.options import MpcOptions
-from opfl_chain.mpc.ranks import peers_of
-from opfl_chain.mpc.rendezvous import Meeting, Rendezvous
-from opfl_chain.mpc.run_log import run_log
-from opfl_chain.mpc.seat import Seat
-from opfl_chain.mpc.watch import Watch
-from opfl_chain.mpc.wires import SocketWires
+from opfl_chain.mpc.session.channels import SocketChannels
+from opfl_chain.mpc.session.codec import decode_value
+from opfl_chain.mpc.session.executable import MpcOptions
+from opfl_chain.mpc.session.heartbeat import Heartbeat
+from opfl_chain.mpc.session.libspu import libspu
+from opfl_chain.mpc.session.meeting import Meeting, MeetingPoint
+from opfl_chain.mpc.session.party_config import PartyConfig
+from opfl_chain.mpc.session.ranks import peers_of
+from opfl_chain.mpc.session.statistics import run_log
+from opfl_chain.mpc.session.tunnel import create_link
 from opfl_chain.transport.deadline import Deadline
 
 AUDIT = "cheat"
@@ -29,7 +30,7 @@ AUDIT = "cheat"
 
 @dataclass(frozen=True)
 class Cheater:
-    seat: Seat
+    config: PartyConfig
     meeting: Meeting
     agreement: bytes
 
@@ -39,39 +40,39 @@ class Cheater:
     def go_away(self) -> None:
         sys.exit()
 
-    def send_garbage_to_the_watch(self) -> None:
-        watched = (connection.stream for connection in self.meeting.connections.values())
-        self._send(watched, b"garbage, and more of it")
+    def send_garbage_to_the_heartbeat(self) -> None:
+        streams = (connection.stream for connection in self.meeting.connections.values())
+        self._send(streams, b"garbage, and more of it")
 
     def send_garbage_for_an_agreement(self) -> None:
-        _, wires = self._connect()
-        for rank in peers_of(self.seat.rank):
-            wires.send(rank, b"\xff" * 100)
+        _, channels = self._connect()
+        for rank in peers_of(self.config.rank):
+            channels.send(rank, b"\xff" * 100)
 
     def announce_a_huge_message(self) -> None:
         self._connect()
         self._send(self.meeting.streams.values(), b"\xff" * 8)
 
     def send_garbage_to_spu(self) -> None:
-        """Agree to run the program, and then send something else than SPU expects."""
-        link, wires = self._connect()
-        for rank in peers_of(self.seat.rank):
-            wires.send(rank, self.agreement)
-        for rank in peers_of(self.seat.rank):
-            wires.receive(rank)
+        """Agree to run the program, then send something that SPU does not expect."""
+        link, channels = self._connect()
+        for rank in peers_of(self.config.rank):
+            channels.send(rank, self.agreement)
+        for rank in peers_of(self.config.rank):
+            channels.receive(rank)
         machine = libspu.RuntimeWrapper(link, MpcOptions().runtime_config())
-        for rank in peers_of(self.seat.rank):
+        for rank in peers_of(self.config.rank):
             for _ in range(4):
                 link.send_async(rank, b"garbage")
         time.sleep(60)
         del machine
 
-    def _connect(self) -> tuple[Any, SocketWires]:
+    def _connect(self) -> tuple[Any, SocketChannels]:
         meeting, deadline = self.meeting, Deadline(60)
-        addresses = self.seat.addresses
-        Watch(meeting.connections, addresses, 60, deadline, print)  # alive, to all appearances
-        link = create_link(self.seat, meeting.link_id, meeting.link_addresses, Deadline(10))
-        return link, SocketWires(meeting.streams, Deadline(10))
+        addresses = self.config.addresses
+        Heartbeat(meeting.connections, addresses, 60, deadline, print)  # alive, to all appearances
+        link = create_link(self.config, meeting.link_id, meeting.link_addresses, Deadline(10))
+        return link, SocketChannels(meeting.streams, Deadline(10))
 
     def _send(self, streams: Iterable[socket.socket], data: bytes) -> None:
         for stream in streams:
@@ -81,10 +82,10 @@ class Cheater:
 
 if __name__ == "__main__":
     run_log()
-    seat = Seat.from_json(json.loads(sys.argv[2]))
-    with seat.reserve_link_port() as holder:
+    config = decode_value(json.loads(sys.argv[2]), ())
+    with config.reserve_link_port() as holder:
         print("here", flush=True)
         port = holder.getsockname()[1]
-        meeting = Rendezvous(seat, AUDIT, port, Deadline(15)).meet()
-        getattr(Cheater(seat, meeting, sys.argv[3].encode()), sys.argv[1])()
+        meeting = MeetingPoint(config, AUDIT, port, Deadline(15)).meet()
+        getattr(Cheater(config, meeting, sys.argv[3].encode()), sys.argv[1])()
         time.sleep(60)

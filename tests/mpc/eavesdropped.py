@@ -1,4 +1,4 @@
-"""Three members whose every received byte is kept: SPU's link through proxies, and their wires."""
+"""Three members with a record of every received byte: on SPU's link, by proxies, and beside it."""
 
 import select
 import socket
@@ -6,13 +6,12 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from opfl_chain.mpc.committee import Committee
-from opfl_chain.mpc.link import create_link
-from opfl_chain.mpc.local_committee import free_addresses
-from opfl_chain.mpc.run_log import SharedRunLog
-from opfl_chain.mpc.runtime import Runtime
-from opfl_chain.mpc.seat import Seat
-from opfl_chain.mpc.wires import MemoryWires
+from opfl_chain.mpc.local import Committee, free_addresses
+from opfl_chain.mpc.session.channels import MemoryChannels
+from opfl_chain.mpc.session.party_config import PartyConfig
+from opfl_chain.mpc.session.runtime import Runtime
+from opfl_chain.mpc.session.statistics import SharedRunLog
+from opfl_chain.mpc.session.tunnel import create_link
 from opfl_chain.transport.addresses import split_address
 from opfl_chain.transport.deadline import Deadline
 
@@ -20,7 +19,7 @@ SECONDS = 120
 
 
 class Proxy:
-    """Forwards connections to an address and keeps what goes there, and what comes back."""
+    """Forwards connections to an address and records both directions."""
 
     def __init__(self, address):
         self.received, self.answered = bytearray(), bytearray()
@@ -38,7 +37,7 @@ class Proxy:
             threading.Thread(target=self._forward, args=(incoming,), daemon=True).start()
 
     def _connect(self):
-        """The member may not listen yet."""
+        """Connect, retrying while the member does not listen yet."""
         deadline = Deadline(SECONDS)
         while True:
             try:
@@ -65,35 +64,37 @@ class Proxy:
         self._listener.close()
 
 
-class KeepingWires:
-    """Keeps all messages that a member received."""
+class KeepingChannels:
+    """Records all messages that a member receives."""
 
-    def __init__(self, wires):
+    def __init__(self, channels):
         self.received = []
-        self._wires = wires
-        self.send, self.flush = wires.send, wires.flush
+        self._channels = channels
+        self.send, self.flush = channels.send, channels.flush
 
     def receive(self, rank):
-        data = self._wires.receive(rank)
+        data = self._channels.receive(rank)
         self.received.append(data)
         return data
 
 
 class EavesdroppedCommittee(Committee):
-    """`link_bytes(rank)` and `messages(rank)` are what a member received."""
+    """A committee with a record of received data: `link_bytes(rank)` and `messages(rank)`."""
 
     def __init__(self):
         own = free_addresses()
         self._proxies = {(r, p): Proxy(own[p]) for r in range(3) for p in range(3) if p != r}
-        self._wires = [KeepingWires(wires) for wires in MemoryWires.committee(SECONDS)]
+        self._channels = [
+            KeepingChannels(channels) for channels in MemoryChannels.committee(SECONDS)
+        ]
         log = SharedRunLog(3, SECONDS)
 
         def runtime(rank):
             seen = tuple(own[p] if p == rank else self._proxies[rank, p].address for p in range(3))
-            link = create_link(Seat(rank, own), "eavesdropped", seen, Deadline(SECONDS))
+            link = create_link(PartyConfig(rank, own), "eavesdropped", seen, Deadline(SECONDS))
             return Runtime(
                 link=link,
-                wires=self._wires[rank],
+                channels=self._channels[rank],
                 rank=rank,
                 addresses=own,
                 recv_seconds=SECONDS,
@@ -104,13 +105,13 @@ class EavesdroppedCommittee(Committee):
             super().__init__(list(pool.map(runtime, range(3))))
 
     def link_bytes(self, rank):
-        """What peers sent to this member, and what they answered to it."""
+        """Return the peers' requests to this member and their answers."""
         received = (self._proxies[p, rank].received for p in range(3) if p != rank)
         answered = (self._proxies[rank, p].answered for p in range(3) if p != rank)
         return b"".join(map(bytes, (*received, *answered)))
 
     def messages(self, rank):
-        return self._wires[rank].received
+        return self._channels[rank].received
 
     def close(self):
         self.sessions = ()

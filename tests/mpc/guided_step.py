@@ -1,18 +1,18 @@
-"""A LeNet step with a guided replay: what an honest client commits to, delivers and advises."""
+"""A LeNet step with a guided replay: an honest client's commitment, delivery and advice."""
 
 from functools import cache
 
 import numpy as np
 
-from opfl_chain.benchmarks.step import Step
-from opfl_chain.models.lenet import LENET_61706 as MODEL
-from opfl_chain.mpc.compiler import compile_program
-from opfl_chain.mpc.guided_replay import guided_replay_program
-from opfl_chain.mpc.options import MpcOptions
+from opfl_chain.lab.sample_step import Step
+from opfl_chain.learning.lenet import LENET_61706 as MODEL
+from opfl_chain.learning.local_step import LocalStep
+from opfl_chain.mpc.replay.compiler import compile_program
+from opfl_chain.mpc.replay.programs import guided_replay_program
+from opfl_chain.mpc.session.executable import MpcOptions
 from opfl_chain.protocol.advice import AdviceFormat, advise
-from opfl_chain.protocol.fixed_point import FixedPoint
-from opfl_chain.protocol.guided import GUIDED_GRID, GuidedBoundary
-from opfl_chain.training.local_step import LocalStep
+from opfl_chain.protocol.ring import FixedPoint
+from opfl_chain.rules.guided import GUIDED_GRID, GuidedBoundary
 
 LARGEST_LIFT = 22
 REPLAY_SCALE = 64
@@ -27,7 +27,7 @@ def on_grid(array):
 
 
 class GuidedStep(Step):
-    """The bias of label 0 is raised by `certainty`: with it the loss gets small."""
+    """A step with the bias of label 0 raised by `certainty`, which makes the loss small."""
 
     def __init__(self, seed=0, certainty=0.0, label=0):
         super().__init__(MODEL, seed)

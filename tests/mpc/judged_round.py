@@ -5,18 +5,18 @@ from functools import cache
 
 import numpy as np
 
-from opfl_chain.benchmarks.step import Step
-from opfl_chain.models.lenet import LENET_61706 as MODEL
-from opfl_chain.mpc.compiler import compile_program
-from opfl_chain.mpc.judgement import Rules, judge
-from opfl_chain.mpc.options import MpcOptions
-from opfl_chain.mpc.replay import replay_program
-from opfl_chain.protocol.boundary import PaperBoundary
-from opfl_chain.protocol.committed import commit
-from opfl_chain.protocol.dataset import dataset_tree
+from opfl_chain.lab.sample_step import Step
+from opfl_chain.learning.lenet import LENET_61706 as MODEL
+from opfl_chain.mpc.audit.judge import Rules, judge
+from opfl_chain.mpc.replay.compiler import compile_program
+from opfl_chain.mpc.replay.programs import replay_program
+from opfl_chain.mpc.session.executable import MpcOptions
+from opfl_chain.protocol.commitments import Subject
 from opfl_chain.protocol.delivery import Claim, Delivery, InputDelivery
-from opfl_chain.protocol.gradient import Subject
+from opfl_chain.protocol.inputs import dataset_tree
 from opfl_chain.protocol.policy import Policy
+from opfl_chain.protocol.shares import commit
+from opfl_chain.rules.paper import PaperBoundary
 
 ROUND = 2
 STEP = Step(MODEL)
@@ -94,7 +94,7 @@ class Client:
 
 
 def judgements(committee, scheme, clients, report=lambda claim, reason: None):
-    """What each member finds."""
+    """Return each member's judgement."""
     claims = [client.claim for client in clients]
     common = rules(scheme)
 
@@ -110,7 +110,7 @@ def judgements(committee, scheme, clients, report=lambda claim, reason: None):
 
 
 def faults(committee, scheme, clients):
-    """The faults of each client by name, on which all members agree."""
+    """Return the names of the clients' faults, on which all members must agree."""
     found = judgements(committee, scheme, clients)
     assert found[0].verdict == found[1].verdict == found[2].verdict
     return {fault.client: fault.reason.name for fault in found[0].verdict.faults}

@@ -1,7 +1,8 @@
-"""What several tests of sessions use."""
+"""Shared helpers of the session tests."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -10,21 +11,22 @@ from typing import Any
 import jax
 import numpy as np
 
-from opfl_chain.mpc.compiler import compile_program
-from opfl_chain.mpc.encoding import split
-from opfl_chain.mpc.executable import Executable
-from opfl_chain.mpc.local_committee import LocalCommittee
-from opfl_chain.mpc.options import MpcOptions
-from opfl_chain.mpc.party import Party
-from opfl_chain.mpc.program import Program, public, secret
-from opfl_chain.mpc.session import RunResult
-from opfl_chain.mpc.shares import Share
+from opfl_chain.mpc.audit.judge import exchange_findings
+from opfl_chain.mpc.local import LocalCommittee
+from opfl_chain.mpc.replay.compiler import compile_program
+from opfl_chain.mpc.replay.programs import Program, public, secret
+from opfl_chain.mpc.session.errors import CopiesDiffer, ShareInvalid
+from opfl_chain.mpc.session.executable import Executable, MpcOptions
+from opfl_chain.mpc.session.party import Party
+from opfl_chain.mpc.session.ranks import MEMBERS
+from opfl_chain.mpc.session.session import RunResult, Session
+from opfl_chain.mpc.session.shares import Share, Words, combine, decode, split
 
 OPTIONS = MpcOptions()
 BITS = OPTIONS.fraction_bits
 X, Y = np.arange(4) - 1, np.arange(4) + 2
 POWERS = X * Y**3
-"""What the short program computes."""
+"""The result of the short program."""
 
 
 def power(steps: int) -> Callable[[dict[str, Any]], dict[str, Any]]:
@@ -36,7 +38,7 @@ def power(steps: int) -> Callable[[dict[str, Any]], dict[str, Any]]:
 
 
 def mixed(arrays: dict[str, Any]) -> dict[str, Any]:
-    """Outputs of every kind of storage."""
+    """Return outputs of every kind of storage."""
     a, b, w = arrays["a"], arrays["b"], arrays["w"]
     return {
         "bit": a > b,
@@ -54,7 +56,7 @@ class Programs:
     other_short: Executable
     """Another program of the same name."""
     long: Executable
-    """Seconds of multiplications."""
+    """A program that multiplies for seconds."""
     mixed: Executable
 
 
@@ -87,14 +89,39 @@ def run_in_session(
 
 
 def outcomes(actions: Sequence[Callable[[], Any]]) -> list[Any]:
-    """What each returned or raised, all at the same time."""
+    """Run actions in parallel; return what each returned or raised."""
     with ThreadPoolExecutor(len(actions)) as pool:
         futures = [pool.submit(action) for action in actions]
         return [future.exception() or future.result() for future in futures]
 
 
 def assert_serves(local: LocalCommittee, programs: Programs) -> None:
-    """The committee can run the next audit."""
+    """Assert that the committee can run the next audit."""
     with local.session(seconds=30) as committee:
         opened = committee.run_plain(programs.short, {"x": X, "y": Y})
     assert np.array_equal(opened["result"], POWERS)
+
+
+def round_trips(session: Session, count: int, size: int) -> list[float]:
+    """Return the seconds of each of `count` exchanges of `size` bytes with both peers."""
+    seconds = []
+    for _ in range(count):
+        started = time.perf_counter()
+        session.call(exchange_findings, subject=bytes(size), plugins={}, findings=[])
+        seconds.append(time.perf_counter() - started)
+    return seconds
+
+
+def reconstruct(shares: Sequence[Share], fraction_bits: int) -> Words:
+    """Return the array from all three shares, in order of rank."""
+    kinds = {(share.dtype, share.shape, share.storage) for share in shares}
+    if [share.rank for share in shares] != list(range(MEMBERS)) or len(kinds) != 1:
+        raise ShareInvalid("need the shares of members 0, 1 and 2 of one array, in this order")
+    if shares[0].storage.is_public:
+        return decode(shares[0].words, shares[0].dtype, fraction_bits)
+    for component in range(MEMBERS):
+        holder, other = component, (component - 1) % MEMBERS
+        if not np.array_equal(shares[holder].components[0], shares[other].components[1]):
+            raise CopiesDiffer(component, (holder, other))
+    words = combine(shares[0], shares[2].components[0])
+    return decode(words, shares[0].dtype, fraction_bits)

@@ -1,4 +1,4 @@
-"""What of an input is checked inside MPC, on the vectors of the specification."""
+"""The input check inside MPC, on the vectors of the specification."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from three_members import compute, held, ring_components
 
-from opfl_chain.mpc.input_check import InputRules, input_faults
+from opfl_chain.mpc.audit.checks import InputRules, input_faults
 
 VECTOR = json.loads((Path(__file__).parents[1] / "vectors" / "inputs.json").read_text())
 

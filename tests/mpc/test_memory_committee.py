@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 import pytest
-from mpc_support import BITS, POWERS, SHARES, Programs, X, Y, inputs_of
+from mpc_support import BITS, POWERS, SHARES, Programs, X, Y, inputs_of, round_trips
 
-from opfl_chain.mpc.encoding import split
-from opfl_chain.mpc.errors import (
+from opfl_chain.mpc.local import (
+    Committee,
+    MemoryCommittee,
+    committee_in_processes,
+    committee_in_threads,
+)
+from opfl_chain.mpc.session.errors import (
     CopiesDiffer,
     ExecutableMismatch,
     InputMismatch,
@@ -18,12 +26,10 @@ from opfl_chain.mpc.errors import (
     PeerStalled,
     ProgramMismatch,
 )
-from opfl_chain.mpc.memory_committee import MemoryCommittee
-from opfl_chain.mpc.probe import round_trips
-from opfl_chain.mpc.runtime import Runtime
-from opfl_chain.mpc.session import Session
-from opfl_chain.mpc.shares import ARITHMETIC, Share, Storage
-from opfl_chain.mpc.statistics import total
+from opfl_chain.mpc.session.runtime import Runtime
+from opfl_chain.mpc.session.session import Session
+from opfl_chain.mpc.session.shares import ARITHMETIC, Share, Storage, split
+from opfl_chain.mpc.session.statistics import total
 
 
 def test_run_plain_computes_the_program(programs: Programs) -> None:
@@ -66,9 +72,18 @@ def test_statistics_count_what_all_members_sent(programs: Programs) -> None:
         assert costs.operations
 
 
+@pytest.mark.parametrize("made", [committee_in_threads, committee_in_processes])
+def test_a_committee_on_this_machine_computes_the_program(
+    programs: Programs, made: Callable[[], AbstractContextManager[Committee]]
+) -> None:
+    with made() as committee:
+        opened = committee.run_plain(programs.short, {"x": X, "y": Y})
+    assert np.array_equal(opened["result"], POWERS)
+
+
 def test_procedures_get_the_runtime() -> None:
     with MemoryCommittee() as committee:
-        seconds = committee.each(lambda session: session.call(round_trips, count=3, size=10))
+        seconds = committee.each(lambda session: round_trips(session, 3, 10))
     assert [len(member) for member in seconds] == [3, 3, 3]
 
 
@@ -102,7 +117,7 @@ def test_wrong_public_inputs_are_refused_by_name(programs: Programs) -> None:
 
 
 def failures(action: Callable[[Session], Any], seconds: float = 5.0) -> list[BaseException]:
-    """What each member raises."""
+    """Return the error that each member raises."""
 
     def caught(session: Session) -> BaseException:
         with pytest.raises(Exception) as info:
@@ -177,7 +192,7 @@ def test_an_opening_with_a_changed_copy_opens_nothing(component: int) -> None:
         raise KeyError
 
     errors = failures(action)
-    # Members 0 and 2 lack one of the components each; the one that 1 changed is found out.
+    # Members 0 and 2 lack one component each; the one that member 1 changed is detected.
     found = [error for error in errors if isinstance(error, CopiesDiffer)]
     assert len(found) == 1
     assert found[0].component == (1 + component) % 3
@@ -194,7 +209,7 @@ def test_an_opening_of_another_size_is_refused() -> None:
 
 
 def test_agreement_with_garbage_names_the_sender() -> None:
-    from opfl_chain.mpc.agreement import Agreement
+    from opfl_chain.mpc.session.agreement import Agreement
 
     for garbage in (b"", b"{}", b"[1]", b"\xff", b'{"name": 1, "code": "", "public": ""}'):
         with pytest.raises(MessageInvalid, match="member 1 at there"):
@@ -205,3 +220,10 @@ def test_agreement_with_garbage_names_the_sender() -> None:
 def test_runtime_is_a_session() -> None:
     with MemoryCommittee() as committee:
         assert all(isinstance(session, Runtime) for session in committee.sessions)
+
+
+def test_nothing_is_left_open_when_a_process_ends() -> None:
+    code = "from opfl_chain.mpc.session.statistics import run_log; run_log().begin()"
+    command = [sys.executable, "-W", "error::ResourceWarning", "-c", code]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "unclosed" not in ran.stderr

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
-from opfl_chain.benchmarks.operations import QUANTUM, operations
-from opfl_chain.mpc.compiler import compile_program
-from opfl_chain.mpc.memory_committee import MemoryCommittee
-from opfl_chain.mpc.operations import MpcOperations, inverse_root
-from opfl_chain.mpc.options import MpcOptions
-from opfl_chain.mpc.program import Program, secret
+from opfl_chain.bench.operation_errors import QUANTUM, operations
+from opfl_chain.learning.operations.nonlinear import inverse_root
+from opfl_chain.learning.operations.table import Operations
+from opfl_chain.mpc.local import MemoryCommittee
+from opfl_chain.mpc.replay.compiler import compile_program
+from opfl_chain.mpc.replay.programs import Program, secret
+from opfl_chain.mpc.session.executable import MpcOptions
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +36,7 @@ def test_relu_takes_one_comparison_with_its_gradient(committee):
     x = np.random.default_rng(0).normal(0, 1, 50).astype(np.float32)
 
     def function(given):
-        value, pull_back = jax.vjp(lambda v: MpcOperations().relu(v, name=""), given["x"])
+        value, pull_back = jax.vjp(lambda v: Operations("mpc").relu(v, name=""), given["x"])
         return {"result": pull_back(value)[0]}
 
     profiled = MpcOptions(runtime={"enable_pphlo_profile": True})

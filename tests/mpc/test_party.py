@@ -1,4 +1,4 @@
-"""Three parties in processes of their own, when all goes well."""
+"""Three parties in separate processes, without failures."""
 
 from __future__ import annotations
 
@@ -12,9 +12,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mpc_support import BITS, POWERS, Programs, X, Y, assert_serves, inputs_of, outcomes
+from mpc_support import (
+    BITS,
+    POWERS,
+    Programs,
+    X,
+    Y,
+    assert_serves,
+    inputs_of,
+    outcomes,
+    round_trips,
+)
 
-from opfl_chain.mpc.errors import (
+from opfl_chain.mpc.audit.judge import decide_openings
+from opfl_chain.mpc.local import LocalCommittee, MemoryCommittee, free_addresses
+from opfl_chain.mpc.session.errors import (
     AddressTaken,
     InputMismatch,
     PeerFailed,
@@ -22,14 +34,11 @@ from opfl_chain.mpc.errors import (
     ProgramFailed,
     SessionClosed,
 )
-from opfl_chain.mpc.local_committee import LocalCommittee, free_addresses
-from opfl_chain.mpc.memory_committee import MemoryCommittee
-from opfl_chain.mpc.party import Party
-from opfl_chain.mpc.probe import round_trips
-from opfl_chain.mpc.runtime import Runtime
-from opfl_chain.mpc.seat import Seat
-from opfl_chain.mpc.session import Session
-from opfl_chain.mpc.statistics import total
+from opfl_chain.mpc.session.party import Party
+from opfl_chain.mpc.session.party_config import PartyConfig
+from opfl_chain.mpc.session.runtime import Runtime
+from opfl_chain.mpc.session.session import Session
+from opfl_chain.mpc.session.statistics import total
 from opfl_chain.transport.addresses import split_address
 from opfl_chain.transport.deadline import Deadline
 from opfl_chain.transport.errors import AddressInvalid, TlsRequired
@@ -78,7 +87,7 @@ def test_shares_pass_from_program_to_program(local: LocalCommittee, programs: Pr
 def test_procedures_run_beside_the_link(local: LocalCommittee) -> None:
     with local.session(seconds=30) as committee:
         for size in (8, 3 << 20):  # longer than any buffer, from all members at once
-            seconds = committee.each(lambda s, size=size: s.call(round_trips, count=3, size=size))
+            seconds = committee.each(lambda s, size=size: round_trips(s, 3, size))
             assert [len(member) for member in seconds] == [3, 3, 3]
 
 
@@ -89,7 +98,7 @@ def test_a_restarted_party_finds_the_others(programs: Programs) -> None:
         local.parties[1].close()
         with pytest.raises(SessionClosed):
             local.parties[1].session("a", seconds=5)
-        with Party(Seat(1, addresses)) as again:
+        with Party(PartyConfig(1, addresses)) as again:
             local.parties = (local.parties[0], again, local.parties[2])
             assert_serves(local, programs)
 
@@ -106,7 +115,7 @@ def test_a_process_that_died_between_sessions_is_replaced(
 
 def test_the_process_has_no_jax() -> None:
     script = (
-        "import sys, opfl_chain.mpc.party_process\n"
+        "import sys, opfl_chain.mpc.session.process\n"
         "print([name for name in ('jax', 'torch', 'spu', 'pydantic') if name in sys.modules])"
     )
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
@@ -116,9 +125,9 @@ def test_the_process_has_no_jax() -> None:
 def test_the_process_ends_with_its_member() -> None:
     script = (
         "import os, signal\n"
-        "from opfl_chain.mpc.party import Party\n"
-        "from opfl_chain.mpc.seat import Seat\n"
-        "party = Party(Seat(0, ('127.0.0.1:9001', '127.0.0.1:9002', '127.0.0.1:9003')))\n"
+        "from opfl_chain.mpc.session.party import Party\n"
+        "from opfl_chain.mpc.session.party_config import PartyConfig\n"
+        "party = Party(PartyConfig(0, ('127.0.0.1:9001', '127.0.0.1:9002', '127.0.0.1:9003')))\n"
         "print(party.pid, flush=True)\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
@@ -133,13 +142,14 @@ def test_the_process_ends_with_its_member() -> None:
     pytest.fail(f"process {pid} is still there")
 
 
-# --- what a caller may get wrong
+# --- mistakes of a caller
 
 
 @pytest.mark.parametrize(
     ("procedure", "arguments", "reason"),
     [
-        (round_trips, {"count": "three", "size": 1}, "TypeError: 'str' object cannot be"),
+        (decide_openings, {"trees": []}, "ValueError: need at least one array"),
+        (decide_openings, {"trees": [1]}, r"argument 'trees'\[0\] is of type int, expected Tree"),
         (Deadline, {}, "TypeError: Deadline cannot be sent to another process"),
     ],
 )
@@ -191,7 +201,7 @@ def test_a_session_is_used_while_it_lasts(local: LocalCommittee, programs: Progr
         with pytest.raises(SessionClosed, match="still under way"):
             local.parties[0].session("another", seconds=5)
         session = committee.sessions[0]
-    with pytest.raises(SessionClosed, match="it was left"):
+    with pytest.raises(SessionClosed, match="it was closed"):
         session.run(programs.short, inputs_of(0))
 
 
@@ -204,7 +214,7 @@ def test_a_function_that_another_process_cannot_find_is_refused(local: LocalComm
             with pytest.raises(ProgramFailed, match="named functions of modules of opfl_chain"):
                 committee.sessions[0].call(procedure)
     with local.session(seconds=30) as committee:
-        results = committee.each(lambda session: session.call(round_trips, count=1, size=1))
+        results = committee.each(lambda session: round_trips(session, 1, 1))
     assert len(results) == 3
 
 
@@ -214,19 +224,19 @@ def test_an_address_that_is_taken_is_found_at_once() -> None:
         socket.create_server(split_address(addresses[1])),
         pytest.raises(AddressTaken, match=addresses[1]),
     ):
-        Party(Seat(1, addresses))
+        Party(PartyConfig(1, addresses))
 
 
 def test_link_ports_are_of_the_range() -> None:
     first = split_address(free_addresses(1)[0])[1]
-    seat = Seat(0, free_addresses(), link_ports=(first, first + 1))
-    with seat.reserve_link_port() as holder:
+    config = PartyConfig(0, free_addresses(), link_ports=(first, first + 1))
+    with config.reserve_link_port() as holder:
         assert holder.getsockname()[1] in (first, first + 1)
     with (
         socket.create_server(("127.0.0.1", first)),
         pytest.raises(AddressTaken, match=f"ports {first} to {first}"),
     ):
-        Seat(0, free_addresses(), link_ports=(first, first)).reserve_link_port()
+        PartyConfig(0, free_addresses(), link_ports=(first, first)).reserve_link_port()
 
 
 @pytest.mark.parametrize(
@@ -245,7 +255,7 @@ def test_addresses_are_checked(
     addresses: tuple[str, ...], kind: type[Exception], reason: str
 ) -> None:
     with pytest.raises(kind, match=reason):
-        Seat(0, addresses)
+        PartyConfig(0, addresses)
 
 
 def test_powers_are_what_the_short_program_computes() -> None:

@@ -1,6 +1,6 @@
-"""What happens to the others when a party dies, stalls, is not there or sends garbage.
+"""Failures of a party, seen by the others: it dies, stalls, is absent or sends garbage.
 
-Every test ends with a session of the same committee that works.
+Every test ends with a successful session of the same committee.
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ import cheating_member
 import pytest
 from mpc_support import Programs, assert_serves, inputs_of, outcomes, run_in_session
 
-from opfl_chain.mpc import party as party_module
-from opfl_chain.mpc.agreement import Agreement
-from opfl_chain.mpc.errors import (
+from opfl_chain.mpc.local import LocalCommittee
+from opfl_chain.mpc.session import party as party_module
+from opfl_chain.mpc.session.agreement import Agreement
+from opfl_chain.mpc.session.codec import encode_value
+from opfl_chain.mpc.session.errors import (
     AddressTaken,
     DeadlineExceeded,
     ExecutableMismatch,
@@ -35,19 +37,18 @@ from opfl_chain.mpc.errors import (
     RuntimeDied,
     SessionError,
 )
-from opfl_chain.mpc.local_committee import LocalCommittee
-from opfl_chain.mpc.party import Party
+from opfl_chain.mpc.session.party import Party
 from opfl_chain.transport.addresses import split_address
 
 RUNNING_SECONDS = 1.0
-"""After which all are in the middle of the long program."""
+"""Time after which all parties are in the middle of the long program."""
 
 
 def strike(
     local: LocalCommittee, programs: Programs, number: signal.Signals, **limits: float
 ) -> tuple[list[Any], float]:
-    """Send a signal to party 1 in the middle of a run. Outcomes, and seconds from it to the end
-    of the survivors."""
+    """Send a signal to party 1 in the middle of a run. Return outcomes, and the seconds until the
+    survivors ended."""
     ended: list[float] = []
     pid = local.parties[1].pid
     assert pid is not None
@@ -65,7 +66,7 @@ def strike(
         run_in_session(party, programs.long, f"{number.name}", **limits) for party in local.parties
     ]
     actions[0], actions[2] = survivor(actions[0]), survivor(actions[2])
-    assert_serves(local, programs)  # so that all are warm
+    assert_serves(local, programs)  # warms all parties up
     struck = time.monotonic() + RUNNING_SECONDS
     threading.Timer(RUNNING_SECONDS, os.kill, (pid, number)).start()
     return outcomes(actions), max(ended) - struck
@@ -78,7 +79,7 @@ def test_a_party_that_dies_is_named_at_once(
     results, seconds = strike(local, programs, number, seconds=60)
     for result in (results[0], results[2]):
         assert isinstance(result, PeerLost)
-        assert (result.rank, result.address) == (1, local.parties[1].seat.address)
+        assert (result.rank, result.address) == (1, local.parties[1].config.address)
     assert isinstance(results[1], RuntimeDied)
     assert number.name in str(results[1])
     assert seconds < 5
@@ -91,7 +92,7 @@ def test_a_party_that_is_suspended_is_named(local: LocalCommittee, programs: Pro
         assert isinstance(result, PeerStalled)
         assert result.rank == 1
         assert 1.5 <= result.seconds < 3
-    assert isinstance(results[1], DeadlineExceeded)  # its member waited, and not for longer
+    assert isinstance(results[1], DeadlineExceeded)  # its own member waits until the deadline
     assert seconds < 5
     assert_serves(local, programs)
 
@@ -111,7 +112,7 @@ def test_a_party_that_is_suspended_shortly_is_forgiven(
 def test_a_party_that_is_lost_at_the_very_end_does_not_keep_the_others(
     local: LocalCommittee, programs: Programs, number: signal.Signals, monkeypatch: Any
 ) -> None:
-    """They have what they came for, and leave without it long before the session's deadline."""
+    """They have their results, and leave long before the session's deadline."""
     monkeypatch.setattr(party_module, "LEAVE_SECONDS", 2.0)
     barrier = threading.Barrier(3)
 
@@ -175,7 +176,7 @@ def test_a_party_that_does_not_come_is_named(local: LocalCommittee, programs: Pr
         )
         for result in results:
             assert isinstance(result, PeerUnreachable)
-            assert (result.rank, result.address) == (absent, local.parties[absent].seat.address)
+            assert (result.rank, result.address) == (absent, local.parties[absent].config.address)
     assert_serves(local, programs)
 
 
@@ -188,7 +189,7 @@ def test_a_party_at_another_audit_is_told_so(local: LocalCommittee, programs: Pr
         ]
     )
     assert all(isinstance(result, PeerUnreachable) for result in results)
-    assert "it is at audit 'audit False', and we at 'audit True'" in str(results[1])
+    assert "it is at audit 'audit False', we are at 'audit True'" in str(results[1])
     assert_serves(local, programs)
 
 
@@ -204,7 +205,7 @@ def test_a_party_may_come_late(local: LocalCommittee, programs: Programs) -> Non
 
 @contextmanager
 def stranger(address: str, answer: bytes) -> Iterator[None]:
-    """Something else that listens at a member's address."""
+    """Listen at a member's address and send `answer` to all callers."""
     listener = socket.create_server(split_address(address))
     done = threading.Event()
 
@@ -232,7 +233,7 @@ def test_something_else_at_a_peers_address_is_reported(
     local: LocalCommittee, programs: Programs
 ) -> None:
     local.wait_until_warm()
-    address = local.parties[0].seat.address
+    address = local.parties[0].config.address
     with stranger(address, b"HTTP/1.1 400 Bad Request\r\n\r\n"):
         results = outcomes(
             [
@@ -245,7 +246,7 @@ def test_something_else_at_a_peers_address_is_reported(
     for result in results[1:]:
         assert isinstance(result, PeerUnreachable)
         assert result.rank == 0
-        assert "it begins with b'HTTP', which is none of our messages" in str(result)
+        assert "the message begins with b'HTTP' instead of b'OPFL'" in str(result)
     assert_serves(local, programs)
 
 
@@ -260,7 +261,7 @@ def test_strangers_that_call_keep_nobody_waiting(local: LocalCommittee, programs
         while not done.is_set():
             for party in local.parties:
                 try:
-                    stream = socket.create_connection(split_address(party.seat.address), 0.2)
+                    stream = socket.create_connection(split_address(party.config.address), 0.2)
                 except OSError:
                     continue
                 silent.append(stream)
@@ -288,12 +289,12 @@ def test_strangers_that_call_keep_nobody_waiting(local: LocalCommittee, programs
 
 
 def cheat(local: LocalCommittee, programs: Programs, behaviour: str) -> list[Any]:
-    """Outcomes of members 0 and 1 when member 2 behaves like that."""
+    """Return the outcomes of members 0 and 1 with a member 2 of this behaviour."""
     local.wait_until_warm()
-    seat = json.dumps(local.parties[2].seat.to_json())
+    config = json.dumps(encode_value(local.parties[2].config, []))
     agreement = Agreement.to_run(programs.short, inputs_of(2)).to_bytes().decode()
     member_2 = subprocess.Popen(
-        [sys.executable, cheating_member.__file__, behaviour, seat, agreement],
+        [sys.executable, cheating_member.__file__, behaviour, config, agreement],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     )
@@ -316,9 +317,9 @@ def cheat(local: LocalCommittee, programs: Programs, behaviour: str) -> list[Any
     ("behaviour", "kind"),
     [
         ("say_nothing", PeerStalled),
-        # Lost, or never there, by whether the others had met by then.
+        # Lost or unreachable, depending on whether the others had met by then.
         ("go_away", (PeerLost, PeerUnreachable)),
-        ("send_garbage_to_the_watch", (PeerLost, PeerUnreachable)),
+        ("send_garbage_to_the_heartbeat", (PeerLost, PeerUnreachable)),
         ("send_garbage_for_an_agreement", MessageInvalid),
         ("announce_a_huge_message", MessageInvalid),
     ],
@@ -332,7 +333,7 @@ def test_a_member_that_misbehaves_is_named(
 
 
 def test_garbage_in_the_middle_of_a_run_ends_it(local: LocalCommittee, programs: Programs) -> None:
-    """SPU may raise, hang or crash: each member's own process takes the damage."""
+    """SPU may raise, hang or crash, but only in each member's SPU process."""
     for result in cheat(local, programs, "send_garbage_to_spu"):
         assert isinstance(result, SessionError), result
     assert_serves(local, programs)

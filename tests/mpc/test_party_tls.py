@@ -1,4 +1,4 @@
-"""Mutual TLS: between members, around SPU's link as well, and against those who are none."""
+"""Mutual TLS between members, including SPU's link, and against strangers."""
 
 from __future__ import annotations
 
@@ -13,15 +13,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mpc_support import Programs, assert_serves, inputs_of, outcomes, run_in_session
+from mpc_support import (
+    Programs,
+    assert_serves,
+    inputs_of,
+    outcomes,
+    round_trips,
+    run_in_session,
+)
 
-from opfl_chain.mpc.errors import PeerLost, PeerUnreachable, RuntimeDied
-from opfl_chain.mpc.local_committee import LocalCommittee
-from opfl_chain.mpc.party import Party
-from opfl_chain.mpc.probe import round_trips
-from opfl_chain.mpc.rendezvous import Rendezvous
-from opfl_chain.mpc.seat import Seat
-from opfl_chain.mpc.tls import certificate_name
+from opfl_chain.mpc.local import LocalCommittee
+from opfl_chain.mpc.session.codec import decode_value, encode_value
+from opfl_chain.mpc.session.errors import PeerLost, PeerUnreachable, RuntimeDied
+from opfl_chain.mpc.session.meeting import MeetingPoint
+from opfl_chain.mpc.session.party import Party
+from opfl_chain.mpc.session.party_config import PartyConfig
+from opfl_chain.mpc.session.ranks import certificate_name
 from opfl_chain.transport.addresses import split_address
 from opfl_chain.transport.certificates import Authority
 from opfl_chain.transport.deadline import Deadline
@@ -29,7 +36,7 @@ from opfl_chain.transport.errors import TlsInvalid
 from opfl_chain.transport.tls import TlsFiles
 
 LISTEN = "0A"
-"""In the kernel's tables of sockets."""
+"""State code in the kernel's socket tables."""
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
@@ -46,7 +53,7 @@ def members(authority: Authority) -> list[TlsFiles]:
 
 @pytest.fixture(scope="module")
 def stranger(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> TlsFiles:
-    """The right name under another authority; it knows ours."""
+    """Files with the right name, signed by another authority, that trust our authority."""
     theirs = Authority.create(tmp_path_factory.mktemp("tls") / "theirs")
     files = theirs.issue(certificate_name(2))
     return TlsFiles(files.certificate, files.private_key, authority.certificate)
@@ -61,16 +68,16 @@ def secure(members: list[TlsFiles]) -> Iterator[LocalCommittee]:
 def test_members_compute_under_tls(secure: LocalCommittee, programs: Programs) -> None:
     assert_serves(secure, programs)
     with secure.session(seconds=30) as committee:
-        # Longer than what a socket takes at once.
-        committee.each(lambda session: session.call(round_trips, count=2, size=2 << 20))
+        # Longer than a socket's buffer.
+        committee.each(lambda session: round_trips(session, 2, 2 << 20))
 
 
 def outcomes_with_impostor(
     secure: LocalCommittee, programs: Programs, files: TlsFiles | None
 ) -> list[Any]:
-    """Members 0 and 1 as they are, and a member 2 that has other files."""
-    addresses = secure.parties[2].seat.addresses
-    with Party(Seat(2, addresses, files)) as impostor:
+    """Run a session of members 0 and 1 with a member 2 that has other files."""
+    addresses = secure.parties[2].config.addresses
+    with Party(PartyConfig(2, addresses, files)) as impostor:
         impostor.wait_until_warm()
         secure.wait_until_warm()
         return outcomes(
@@ -104,7 +111,7 @@ def test_a_member_without_a_certificate_is_refused(
 def test_a_member_cannot_pass_for_another(
     secure: LocalCommittee, programs: Programs, members: list[TlsFiles]
 ) -> None:
-    """Member 1 has a certificate of the authority, and not one for member 2."""
+    """Member 1 has a certificate of the authority, but not one for member 2."""
     results = outcomes_with_impostor(secure, programs, members[1])
     for result in results[:2]:
         assert isinstance(result, PeerUnreachable)
@@ -116,7 +123,7 @@ def test_a_member_cannot_pass_for_another(
 
 
 def sockets_of(party: Party) -> set[str]:
-    """The inodes of the sockets that a member's SPU process has open."""
+    """Return the inodes of the open sockets of a member's SPU process."""
     found = set()
     for descriptor in Path(f"/proc/{party.pid}/fd").iterdir():
         with suppress(FileNotFoundError):
@@ -136,7 +143,7 @@ def test_no_port_is_open_while_members_compute(secure: LocalCommittee, programs:
         assert not any(listening_of(party) for party in secure.parties)
         committee.run(programs.short, [inputs_of(rank) for rank in range(3)])
     with LocalCommittee() as plain, plain.session(seconds=30):
-        assert all(listening_of(party) for party in plain.parties)  # it would be found
+        assert all(listening_of(party) for party in plain.parties)  # proves that the check works
 
 
 @linux
@@ -164,12 +171,14 @@ def test_a_member_that_dies_is_named(secure: LocalCommittee, programs: Programs)
 
 
 def test_a_member_whose_link_breaks_is_lost(secure: LocalCommittee, programs: Programs) -> None:
-    """Though it is there, to all appearances: SPU would wait for it."""
+    """The member still seems alive, so SPU would wait for it."""
     secure.wait_until_warm()
-    seat = secure.parties[2].seat
+    config = secure.parties[2].config
 
     def break_link() -> None:
-        meeting = Rendezvous(seat, "broken", split_address(seat.address)[1], Deadline(15)).meet()
+        meeting = MeetingPoint(
+            config, "broken", split_address(config.address)[1], Deadline(15)
+        ).meet()
         for link in meeting.link_streams.values():
             link.close()
         with suppress(OSError):
@@ -205,5 +214,5 @@ def test_files_that_do_not_fit_are_refused(members: list[TlsFiles], tmp_path: Pa
 
 
 def test_addresses_off_loopback_are_taken_with_tls(members: list[TlsFiles]) -> None:
-    seat = Seat(0, ("10.0.0.1:1", "10.0.0.2:1", "peer.example:1"), members[0])
-    assert Seat.from_json(seat.to_json()) == seat
+    config = PartyConfig(0, ("10.0.0.1:1", "10.0.0.2:1", "peer.example:1"), members[0])
+    assert decode_value(encode_value(config, []), ()) == config

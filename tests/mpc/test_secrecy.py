@@ -1,4 +1,4 @@
-"""All that a member receives and opens in an audit: shares, public facts and one bit."""
+"""A member receives and opens nothing in an audit but shares, public facts and one bit."""
 
 import json
 from contextlib import closing
@@ -9,17 +9,17 @@ import pytest
 from eavesdropped import EavesdroppedCommittee
 from judged_round import MODEL, STEP, Client, judge, rules
 
-from opfl_chain.mpc.boolean import BooleanCircuit
-from opfl_chain.mpc.compiler import compile_program
-from opfl_chain.mpc.options import MpcOptions
-from opfl_chain.mpc.replay import replay_program
-from opfl_chain.mpc.runtime import Runtime
-from opfl_chain.protocol.gradient import Scheme
+from opfl_chain.circuits.boolean import BooleanCircuit
+from opfl_chain.mpc.replay.compiler import compile_program
+from opfl_chain.mpc.replay.programs import replay_program
+from opfl_chain.mpc.session.executable import MpcOptions
+from opfl_chain.mpc.session.runtime import Runtime
+from opfl_chain.protocol.commitments import Scheme
 
 TELLING = 1 << 18
-"""Smaller words may turn up by accident, as the length of a message does."""
+"""Smaller words may occur by accident, such as the length of a message."""
 REVEALING = {"a2p", "b2p", "v2p", "a2v", "b2v", "s2p", "s2v", "reveal", "reveal_to"}
-"""SPU's names of operations that show a secret to one member or to all."""
+"""SPU's names of operations that reveal a secret to one member or to all."""
 
 
 @dataclass
@@ -76,7 +76,7 @@ def overheard(request):
 
 
 def found_in(data, words):
-    """Which words occur in the data at any offset, in either byte order."""
+    """Return the words that occur in the data at any offset, in either byte order."""
     words = np.asarray(words).view(np.int64)
     chosen = words[np.abs(words) >= TELLING].view(np.uint64)
     wanted = np.unique(np.concatenate([chosen, chosen.byteswap()]))
@@ -110,7 +110,7 @@ def test_no_secret_is_among_what_a_member_receives(overheard, rank):
 
 
 def missing(client, rank, subject):
-    """The component that the member does not hold."""
+    """Return the component that the member does not hold."""
     delivery = client.deliveries[(rank + 1) % 3]
     package = delivery.gradient if subject == "gradient" else delivery.training_input.package
     return package.held[1].words(package.count)

@@ -4,14 +4,23 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mpc_support import BITS, OPTIONS, Programs
+from mpc_support import BITS, OPTIONS, Programs, reconstruct
 from spu import Io, libspu
 
-from opfl_chain.mpc.aby3 import from_native, to_native
-from opfl_chain.mpc.encoding import decode, encode, public_share, reconstruct, split
-from opfl_chain.mpc.errors import CopiesDiffer, ShareInvalid
-from opfl_chain.mpc.memory_committee import MemoryCommittee
-from opfl_chain.mpc.shares import ARITHMETIC, PUBLIC, Share, Storage, arithmetic_share
+from opfl_chain.mpc.local import MemoryCommittee
+from opfl_chain.mpc.session.errors import CopiesDiffer, ShareInvalid
+from opfl_chain.mpc.session.libspu import from_spu, to_spu
+from opfl_chain.mpc.session.shares import (
+    ARITHMETIC,
+    PUBLIC,
+    Share,
+    Storage,
+    arithmetic_share,
+    decode,
+    encode,
+    public_share,
+    split,
+)
 
 IO = Io(3, OPTIONS.runtime_config())
 ARRAYS = [
@@ -31,7 +40,7 @@ def test_shares_made_by_hand_reconstruct_here_and_in_spu(array: np.ndarray) -> N
     shares = split(array, BITS)
     assert np.array_equal(reconstruct(shares, BITS), array)
     if array.size:
-        opened = IO.reconstruct([to_native(share) for share in shares])
+        opened = IO.reconstruct([to_spu(share) for share in shares])
         assert np.array_equal(opened.reshape(array.shape), array)
         assert opened.dtype == array.dtype
 
@@ -40,29 +49,29 @@ def test_shares_made_by_hand_reconstruct_here_and_in_spu(array: np.ndarray) -> N
     "array", [a for a in ARRAYS if a.ndim], ids=lambda a: f"{a.dtype}{a.shape}"
 )
 def test_shares_made_by_spu_are_read_exactly(array: np.ndarray) -> None:
-    native = IO.make_shares(array, libspu.Visibility.VIS_SECRET)
-    shares = [from_native(rank, each) for rank, each in enumerate(native)]
+    spu_shares = IO.make_shares(array, libspu.Visibility.VIS_SECRET)
+    shares = [from_spu(rank, each) for rank, each in enumerate(spu_shares)]
     assert np.array_equal(reconstruct(shares, BITS), array)
-    for share, original in zip(shares, native, strict=True):
-        again = to_native(share)
+    for share, original in zip(shares, spu_shares, strict=True):
+        again = to_spu(share)
         assert (again.meta, again.share_chunks) == (original.meta, original.share_chunks)
 
 
 def test_a_large_share_is_exact_whatever_its_chunks() -> None:
     words = np.random.default_rng(1).integers(-(2**63), 2**63, 431_080)
     for chunk_bytes in (128 << 20, 1 << 20, 1000):
-        natives = [to_native(share, chunk_bytes) for share in split(words, BITS)]
-        assert len(natives[0].share_chunks) == -(-431_080 * 16 // chunk_bytes)
-        shares = [from_native(rank, each) for rank, each in enumerate(natives)]
+        spu_shares = [to_spu(share, chunk_bytes) for share in split(words, BITS)]
+        assert len(spu_shares[0].share_chunks) == -(-431_080 * 16 // chunk_bytes)
+        shares = [from_spu(rank, each) for rank, each in enumerate(spu_shares)]
         assert np.array_equal(reconstruct(shares, BITS), words)
-    assert np.array_equal(IO.reconstruct(natives), words)
+    assert np.array_equal(IO.reconstruct(spu_shares), words)
 
 
 def test_components_are_the_two_of_the_rank() -> None:
     components = [np.arange(6, dtype=np.uint64).reshape(2, 3) + 10 * k for k in range(3)]
     for rank in range(3):
         share = arithmetic_share(rank, components[rank], components[(rank + 1) % 3])
-        first, second = from_native(rank, to_native(share)).components
+        first, second = from_spu(rank, to_spu(share)).components
         assert np.array_equal(first, components[rank])
         assert np.array_equal(second, components[(rank + 1) % 3])
 
@@ -102,9 +111,7 @@ def test_public_values_are_encoded_as_secret_ones() -> None:
     values = np.array([1.5, -2.25, 1 / 3], np.float32)
     share = public_share(0, values, BITS)
     assert np.array_equal(share.words, encode(values, BITS))
-    assert np.array_equal(
-        IO.reconstruct([to_native(share)] * 3), decode(share.words, "float32", BITS)
-    )
+    assert np.array_equal(IO.reconstruct([to_spu(share)] * 3), decode(share.words, "float32", BITS))
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 2.0**41])
@@ -148,23 +155,23 @@ def test_words_must_fit_the_storage() -> None:
         Share(3, "int64", (1,), Storage(ARITHMETIC), np.zeros((1, 2), np.uint64))
 
 
-# --- what others might send
+# --- invalid shares from others
 
 
-def native_share(meta: bytes, chunks: list[bytes]) -> object:
-    native = libspu.Share()
-    native.meta = meta
-    native.share_chunks = chunks
-    return native
+def share_with(meta: bytes, chunks: list[bytes]) -> object:
+    spu_share = libspu.Share()
+    spu_share.meta = meta
+    spu_share.share_chunks = chunks
+    return spu_share
 
 
-GOOD = to_native(split(np.arange(3), BITS)[0], chunk_bytes=20)
+GOOD = to_spu(split(np.arange(3), BITS)[0], chunk_bytes=20)
 
 
 @given(st.binary(max_size=60), st.lists(st.binary(max_size=60), max_size=3))
 def test_random_bytes_are_no_share(meta: bytes, chunks: list[bytes]) -> None:
     with pytest.raises(ShareInvalid):
-        from_native(0, native_share(meta, chunks))
+        from_spu(0, share_with(meta, chunks))
 
 
 @given(st.data())
@@ -174,9 +181,9 @@ def test_a_damaged_share_is_refused_or_is_another_share(data: st.DataObject) -> 
     part = data.draw(st.sampled_from(parts))
     index = data.draw(st.integers(0, len(part) - 1))
     part[index] = data.draw(st.integers(0, 255))
-    native = native_share(bytes(parts[0]), [bytes(each) for each in parts[1:]])
+    spu_share = share_with(bytes(parts[0]), [bytes(each) for each in parts[1:]])
     try:
-        share = from_native(0, native)
+        share = from_spu(0, spu_share)
     except ShareInvalid:
         return
     assert share.words.nbytes in (24, 48)
@@ -193,7 +200,7 @@ def test_a_damaged_share_is_refused_or_is_another_share(data: st.DataObject) -> 
 )
 def test_chunks_must_be_all_there_once(chunks: list[bytes], reason: str) -> None:
     with pytest.raises(ShareInvalid, match=reason):
-        from_native(0, native_share(GOOD.meta, chunks))
+        from_spu(0, share_with(GOOD.meta, chunks))
 
 
 def test_a_huge_shape_is_refused_before_memory_is_taken() -> None:
@@ -201,4 +208,4 @@ def test_a_huge_shape_is_refused_before_memory_is_taken() -> None:
     meta.ParseFromString(GOOD.meta)
     meta.shape = [2**40, 2**20]
     with pytest.raises(ShareInvalid, match="the header says"):
-        from_native(0, native_share(meta.SerializeToString(), GOOD.share_chunks))
+        from_spu(0, share_with(meta.SerializeToString(), GOOD.share_chunks))

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from three_members import compute, held, ring_components
 
-from opfl_chain.mpc.tree_check import tree_faults
-from opfl_chain.protocol.gradient import Subject
-from opfl_chain.protocol.gradient_tree import salted_words, tree_commitment
+from opfl_chain.mpc.audit.checks import tree_faults
+from opfl_chain.protocol.commitments import Subject, salted_words, tree_commitment
 
 SALT = bytes(range(32))
 

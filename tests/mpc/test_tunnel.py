@@ -1,4 +1,4 @@
-"""The tunnel by itself: what it carries, how it slows down, and how it ends. No SPU."""
+"""The tunnel without SPU: forwarding, back-pressure and shutdown."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from pathlib import Path
 
 import pytest
 
-from opfl_chain.mpc.errors import LinkFailed, MpcError, PeerLost
-from opfl_chain.mpc.local_committee import free_addresses
-from opfl_chain.mpc.seat import Seat
-from opfl_chain.mpc.tls import certificate_name
-from opfl_chain.mpc.tunnel import Tunnel
+from opfl_chain.mpc.local import free_addresses
+from opfl_chain.mpc.session.errors import LinkFailed, MpcError, PeerLost
+from opfl_chain.mpc.session.party_config import PartyConfig
+from opfl_chain.mpc.session.ranks import certificate_name
+from opfl_chain.mpc.session.tunnel import Tunnel
 from opfl_chain.transport.certificates import Authority
 from opfl_chain.transport.tls import TlsFiles
 
 SECONDS = 30.0
 PAIRS = list(itertools.permutations(range(3), 2))
 LONG = bytes(range(256)) * (1 << 15)
-"""8 MiB: more than all buffers on the way."""
+"""8 MiB: more than all buffers on the way hold."""
 
 
 def secured(
@@ -47,7 +47,7 @@ def secured(
 
 @dataclass
 class Committee:
-    """Three tunnels, and the links of which each thinks that it carries them."""
+    """Three tunnels, and sockets in place of SPU's links."""
 
     stack: ExitStack
     tunnels: list[Tunnel]
@@ -69,7 +69,7 @@ class Committee:
         return stream
 
     def answer(self, rank: int) -> list[socket.socket]:
-        """Those who called, in no order."""
+        """Return the connections of the callers, in no order."""
         streams = [self.links[rank].accept()[0] for _ in range(2)]
         for stream in streams:
             stream.settimeout(SECONDS)
@@ -77,7 +77,7 @@ class Committee:
         return streams
 
     def connect(self) -> dict[tuple[int, int], tuple[socket.socket, socket.socket]]:
-        """Both ends of each link's calls to each other."""
+        """Return both ends of each link's calls to the others."""
         for rank in range(3):
             self.listen(rank)
         calls = {pair: self.call(*pair) for pair in PAIRS}
@@ -121,12 +121,12 @@ def committee(files: list[TlsFiles]) -> Iterator[Committee]:
         tunnels = []
         for rank in range(3):
             ends = {pair: ends[pair.index(rank)] for pair, ends in streams.items() if rank in pair}
-            tunnels.append(Tunnel(Seat(rank, addresses, files[rank]), ends, failures.put))
+            tunnels.append(Tunnel(PartyConfig(rank, addresses, files[rank]), ends, failures.put))
             stack.callback(tunnels[-1].close)
         yield Committee(stack, tunnels, streams, failures)
 
 
-def test_it_carries_long_messages_both_ways_at_once(committee: Committee) -> None:
+def test_tunnel_carries_long_messages_both_ways_at_once(committee: Committee) -> None:
     ends = [stream for pair in committee.connect().values() for stream in pair]
     senders = [threading.Thread(target=stream.sendall, args=(LONG,)) for stream in ends]
     for sender in senders:
@@ -194,7 +194,7 @@ def test_a_peer_that_leaves_at_the_end_is_not_lost(committee: Committee) -> None
     assert committee.failures.empty()
 
 
-def test_what_was_said_before_the_end_arrives(committee: Committee) -> None:
+def test_data_sent_before_the_end_arrives(committee: Committee) -> None:
     caller, called = committee.connect()[0, 1]
     for tunnel in committee.tunnels:
         tunnel.expect_end()
@@ -204,8 +204,8 @@ def test_what_was_said_before_the_end_arrives(committee: Committee) -> None:
     assert called.recv(1) == b""
 
 
-def test_it_closes_everything(committee: Committee) -> None:
-    """Also what SPU never came to."""
+def test_close_closes_everything(committee: Committee) -> None:
+    """Also sockets that SPU never opened."""
     committee.listen(0)
     committee.call(0, 1)
     before = {thread for thread in threading.enumerate() if thread.name == "tunnel"}
@@ -224,5 +224,5 @@ def test_a_folder_that_is_too_deep_is_reported(
     deep.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(deep))
     with pytest.raises(LinkFailed, match="too long"):
-        Tunnel(Seat(0, free_addresses(), files[0]), {}, print)
+        Tunnel(PartyConfig(0, free_addresses(), files[0]), {}, print)
     assert not list(deep.iterdir())

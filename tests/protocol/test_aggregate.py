@@ -10,7 +10,7 @@ from protocol_vectors import words as words32
 from opfl_chain.protocol.aggregate import NOTHING, aggregate_hash, open_sum, sum_components
 from opfl_chain.protocol.errors import EncodingError, ShareError
 from opfl_chain.protocol.hashing import TAG_AGGREGATE, keccak256
-from opfl_chain.protocol.ring_shares import SharedVector, held_indices
+from opfl_chain.protocol.shares import SharedVector, held_indices
 
 gradients = st.tuples(st.integers(2, 6), st.integers(1, 40)).flatmap(
     lambda shape: hnp.arrays(np.int64, shape, elements=st.integers(-(2**63), 2**63 - 1))
@@ -47,7 +47,7 @@ def test_sum_leaves_what_is_added_as_it_was():
 @pytest.mark.parametrize("count", [0, 1])
 def test_too_few_contributions_are_not_added_up(count):
     held = (np.arange(3, dtype=np.uint64), np.arange(3, dtype=np.uint64))
-    with pytest.raises(ShareError, match=f"a sum of {count} contributions would show them"):
+    with pytest.raises(ShareError, match=f"a sum of {count} contributions would reveal them"):
         sum_components([held] * count)
 
 
@@ -68,7 +68,7 @@ def test_contributions_of_several_sizes_are_refused(sizes):
     ],
 )
 def test_sum_is_opened_from_three_components(given_components, listed):
-    with pytest.raises(ShareError, match=f"there are components {listed} of a sum"):
+    with pytest.raises(ShareError, match=f"got components {listed} of a sum"):
         open_sum(given_components)
 
 

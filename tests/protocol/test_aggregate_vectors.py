@@ -1,22 +1,22 @@
-"""From accepted contributions to the next model, against the vectors of docs/SPEC.md."""
+"""Accepted contributions make the next model, as in the vectors of docs/SPEC.md."""
 
 import numpy as np
 import protocol_vectors as vectors
 from protocol_vectors import columns
 
+from opfl_chain.learning.optimizers import optimizer_of
 from opfl_chain.protocol.aggregate import (
     FEWEST_CONTRIBUTIONS,
     NOTHING,
     aggregate_hash,
+    mean_gradient,
     open_sum,
     sum_components,
+    weights_hash,
 )
-from opfl_chain.protocol.fixed_point import FixedPoint
 from opfl_chain.protocol.policy import AdamW, Sgd
-from opfl_chain.protocol.ring import unsigned_words, words_of_bytes
-from opfl_chain.protocol.ring_shares import held_indices
-from opfl_chain.training.aggregate import mean_gradient, weights_hash
-from opfl_chain.training.optimizers import optimizer_of
+from opfl_chain.protocol.ring import FixedPoint, unsigned_words, words_of_bytes
+from opfl_chain.protocol.shares import held_indices
 
 
 def test_sums():

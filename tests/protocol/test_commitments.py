@@ -1,4 +1,4 @@
-"""Commitments bind everything that goes into them, and refuse what is not of the right width."""
+"""Commitments bind all their inputs, and refuse values of the wrong width."""
 
 import pytest
 from hypothesis import assume, given
@@ -10,22 +10,18 @@ from opfl_chain.protocol.accumulator import (
     DirectCommitment,
     accumulate,
     accumulate_all,
+    batch_leaf,
     initial_accumulator,
 )
-from opfl_chain.protocol.batch import batch_leaf
-from opfl_chain.protocol.beacon import (
+from opfl_chain.protocol.commitments import Subject, share_hash, shares_commitment
+from opfl_chain.protocol.errors import ProtocolError, WidthError
+from opfl_chain.protocol.identifiers import job_and_number, round_id_of
+from opfl_chain.protocol.inputs import dataset_leaf, dataset_tree, is_input_of_round
+from opfl_chain.protocol.randomness import (
     beacon_message,
     proof_of_possession_message,
     seed_of_signature,
 )
-from opfl_chain.protocol.dataset import dataset_leaf, dataset_tree, is_input_of_round
-from opfl_chain.protocol.errors import ProtocolError, WidthError
-from opfl_chain.protocol.gradient import (
-    Subject,
-    share_hash,
-    shares_commitment,
-)
-from opfl_chain.protocol.identifiers import job_and_number, round_id_of
 
 ADDRESS = "0x" + "11" * 20
 commitments = st.one_of(

@@ -1,12 +1,11 @@
-"""What a member checks alone of what a client delivered."""
+"""The checks of a delivery that a member does alone."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from opfl_chain.protocol.committed import commit, share_advice
-from opfl_chain.protocol.dataset import dataset_tree
+from opfl_chain.protocol.commitments import Scheme, Subject
 from opfl_chain.protocol.delivery import (
     Claim,
     Delivery,
@@ -23,7 +22,8 @@ from opfl_chain.protocol.errors import (
     ShareError,
     WidthError,
 )
-from opfl_chain.protocol.gradient import Scheme, Subject
+from opfl_chain.protocol.inputs import dataset_tree
+from opfl_chain.protocol.shares import commit, share_advice
 from opfl_chain.protocol.verdict import FaultReason
 
 GRADIENT, INPUT, ADVICE = np.arange(20), np.arange(7), np.arange(5)
@@ -46,7 +46,7 @@ def delivered(scheme, rank=0, audited=True):
 
 @BOTH
 @RANKS
-def test_what_is_right_is_returned(scheme, rank):
+def test_valid_delivery_is_returned(scheme, rank):
     expected, claim, delivery, _ = delivered(scheme, rank)
     checked = check_delivery(expected, claim, delivery)
     salt = 4 if scheme is Scheme.MPC else 0
@@ -79,7 +79,7 @@ def refused(expected, claim, delivery, error, reason, match):
 
 
 @BOTH
-def test_what_is_missing(scheme):
+def test_missing_part_is_a_fault(scheme):
     expected, claim, delivery, _ = delivered(scheme)
     reason = FaultReason.NOT_DELIVERED
     refused(expected, claim, None, DeliveryMissing, reason, "client 3 delivered nothing")
@@ -103,7 +103,7 @@ def test_input_of_another_place(scheme):
     for other in others:
         wrong = replace(delivery, training_input=other)
         reason = FaultReason.INPUT_NOT_COMMITTED
-        refused(expected, claim, wrong, InputNotCommitted, reason, "is not that of round 2")
+        refused(expected, claim, wrong, InputNotCommitted, reason, "is not the input of round 2")
     moved = replace(claim, round_number=1)
     refused(
         expected, moved, delivery, InputNotCommitted, FaultReason.INPUT_NOT_COMMITTED, "round 1"
@@ -126,7 +126,7 @@ def test_malformed_proof(scheme):
 def test_packages_of_another_kind(scheme, change):
     expected, claim, delivery, _ = delivered(scheme)
     reason = FaultReason.COMMITMENT_MISMATCH
-    refused(replace(expected, **change), claim, delivery, ShareError, reason, "expected are")
+    refused(replace(expected, **change), claim, delivery, ShareError, reason, "expected: scheme")
 
 
 def test_package_of_the_other_scheme():

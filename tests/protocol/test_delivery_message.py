@@ -1,4 +1,4 @@
-"""A delivery as bytes: what is written is read again, and nothing else is."""
+"""The wire format of a delivery: encoding round-trips, and malformed bytes are refused."""
 
 import struct
 from dataclasses import replace
@@ -8,16 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from protocol_vectors import words
 
-from opfl_chain.protocol.delivery import Delivery, Expected, InputDelivery
-from opfl_chain.protocol.delivery_message import (
+from opfl_chain.protocol.commitments import Scheme
+from opfl_chain.protocol.delivery import (
     MOST_PROOF_NODES,
+    Delivery,
+    Expected,
+    InputDelivery,
     decode_delivery,
     encode_delivery,
     largest_delivery,
 )
 from opfl_chain.protocol.errors import ShareError, WidthError
-from opfl_chain.protocol.gradient import Scheme
-from opfl_chain.protocol.ring_shares import Component, SharePackage, held_indices
+from opfl_chain.protocol.shares import Component, SharePackage, held_indices
 
 HEADER = 29
 counts = st.integers(1, 20)
@@ -39,7 +41,7 @@ def packages(draw, expected, count):
 
 @st.composite
 def deliveries(draw):
-    """What a member may get."""
+    """Valid deliveries."""
     expected = Expected(
         draw(st.sampled_from(Scheme)), draw(st.integers(0, 2)), *(draw(counts) for _ in range(3))
     )
@@ -55,7 +57,7 @@ def deliveries(draw):
 
 
 @given(deliveries())
-def test_what_was_encoded_is_decoded(case):
+def test_encoding_round_trips(case):
     expected, delivery = case
     data = encode_delivery(delivery)
     assert decode_delivery(data, expected) == delivery
@@ -111,7 +113,7 @@ def test_layout():
 
 @pytest.mark.parametrize("size", [0, 1, HEADER - 1])
 def test_short_header(size):
-    refused(DATA[:size], f"has 29 bytes at least, this one has {size}$")
+    refused(DATA[:size], f"has at least 29 bytes, this one has {size}$")
 
 
 def test_other_magic_or_version():
@@ -135,20 +137,22 @@ def test_sizes_that_cut_elsewhere():
 
 
 def test_no_gradient():
-    refused(struct.pack(">4sBQQQ", b"OPFD", 1, 0, 0, 0), "package of 0 bytes ends in the header")
+    refused(
+        struct.pack(">4sBQQQ", b"OPFD", 1, 0, 0, 0), "package of 0 bytes is truncated in the header"
+    )
 
 
 def test_input_cut_short():
-    refused(with_input(b"\2"), "ends in its proof: 2 nodes .* take 97 bytes, it has 1$")
+    refused(with_input(b"\2"), "is truncated within its proof: .* 2 nodes take 97 bytes, it has 1$")
     refused(with_input(INPUT_BYTES[:96]), "take 97 bytes, it has 96$")
-    refused(with_input(INPUT_BYTES[:97]), "package of 0 bytes ends in the header")
-    refused(with_input(INPUT_BYTES[:-1]), "ends in the words of component 2")
+    refused(with_input(INPUT_BYTES[:97]), "package of 0 bytes is truncated in the header")
+    refused(with_input(INPUT_BYTES[:-1]), "is truncated in the words of component 2")
 
 
 def test_number_of_nodes_that_is_not_so():
     refused(with_input(b"\1" + INPUT_BYTES[1:]), "not a share package")
     refused(with_input(b"\3" + INPUT_BYTES[1:]), "not a share package")
-    refused(with_input(b"\xff" + INPUT_BYTES[1:]), "has 255 nodes, there are 32 at most")
+    refused(with_input(b"\xff" + INPUT_BYTES[1:]), "has 255 nodes, at most 32 are allowed")
 
 
 def test_longest_proof():
@@ -156,7 +160,7 @@ def test_longest_proof():
     delivery = replace(DELIVERY, training_input=longest)
     assert decode_delivery(encode_delivery(delivery), EXPECTED) == delivery
     longer = replace(INPUT, proof=(bytes(32),) * (MOST_PROOF_NODES + 1))
-    with pytest.raises(ShareError, match="has 33 nodes, there are 32 at most"):
+    with pytest.raises(ShareError, match="has 33 nodes, at most 32 are allowed"):
         encode_delivery(replace(DELIVERY, training_input=longer))
 
 
@@ -176,12 +180,12 @@ def test_hashes_of_another_width_are_not_encoded(change, name):
 @pytest.mark.parametrize(
     ("change", "match"),
     [
-        ({"rank": 0}, "package is for member 1, not for 0"),
-        ({"scheme": Scheme.MPC}, "package is of scheme 1, not mpc"),
-        ({"gradient_words": 6}, "package has 5 words, 6 are expected"),
-        ({"input_words": 4}, "package has 3 words, 4 are expected"),
-        ({"advice_words": 5}, "package has 4 words, 5 are expected"),
-        ({"advice_words": 0}, "package has 4 words, 0 are expected"),
+        ({"rank": 0}, "package is for member 1, expected 0"),
+        ({"scheme": Scheme.MPC}, "package has scheme 1, expected mpc"),
+        ({"gradient_words": 6}, "package has 5 words, expected 6"),
+        ({"input_words": 4}, "package has 3 words, expected 4"),
+        ({"advice_words": 5}, "package has 4 words, expected 5"),
+        ({"advice_words": 0}, "package has 4 words, expected 0"),
     ],
 )
 def test_other_packages_than_expected(change, match):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from opfl_chain.protocol.errors import EncodingError
-from opfl_chain.protocol.fixed_point import FixedPoint
+from opfl_chain.protocol.ring import FixedPoint
 
 formats = st.builds(FixedPoint, st.integers(0, 40), st.integers(0, 12).map(lambda n: 1 << n))
 float32s = st.floats(width=32, min_value=-256, max_value=256)
@@ -90,7 +90,7 @@ def array_with(value: float, dtype: type = np.float32) -> np.ndarray:
         (np.array([1, 2], np.complex64), "conv2.weight has dtype complex64"),
     ],
 )
-def test_what_has_no_word_is_refused_by_name_and_index(array, message):
+def test_unencodable_number_is_refused_by_name_and_index(array, message):
     fixed_point = FixedPoint(22, 64)
     with pytest.raises(EncodingError, match=message):
         fixed_point.encode({"conv1.weight": np.ones(3), "conv2.weight": array})

@@ -6,9 +6,8 @@ from hypothesis.extra import numpy as hnp
 from protocol_vectors import ring_arrays
 from protocol_vectors import words as salts
 
+from opfl_chain.protocol.commitments import Subject, salted_words, tree_commitment, tree_top
 from opfl_chain.protocol.errors import EncodingError, WidthError
-from opfl_chain.protocol.gradient import Subject
-from opfl_chain.protocol.gradient_tree import salted_words, tree_commitment, tree_top
 from opfl_chain.protocol.hashing import TAG_GRADIENT, keccak256
 
 subjects = st.sampled_from(Subject)

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from protocol_vectors import words
 
 from opfl_chain.protocol.errors import MerkleError, WidthError
-from opfl_chain.protocol.merkle import MerkleTree, hash_pair, merkle_root, verify_proof
+from opfl_chain.protocol.hashing import MerkleTree, hash_pair, merkle_root, verify_proof
 
 leaf_lists = st.lists(words, min_size=1, max_size=40, unique=True)
 

@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from opfl_chain.protocol.commitments import Scheme
 from opfl_chain.protocol.documents import MAX_JSON_INTEGER, canonical_json
 from opfl_chain.protocol.errors import DocumentError
-from opfl_chain.protocol.fixed_point import FixedPoint
-from opfl_chain.protocol.gradient import Scheme
 from opfl_chain.protocol.hashing import keccak256
 from opfl_chain.protocol.inputs import InputFormat
-from opfl_chain.protocol.policy import PAPER_GRID, AdamW, Policy, Sgd
+from opfl_chain.protocol.policy import PAPER_GRID, AdamW, PluginOptimizer, Policy, Sgd
+from opfl_chain.protocol.ring import FixedPoint
 
 FIELDS = {
     "model": {"name": "lenet", "parameters": {"filters": 6, "bias": True}},
@@ -48,16 +48,24 @@ optimizers = st.one_of(
         Sgd, name=st.just("sgd"), learning_rate=positive, momentum=decays, weight_decay=positive
     ),
     st.builds(AdamW, name=st.just("adamw"), learning_rate=positive, beta1=decays, epsilon=positive),
+    st.builds(PluginOptimizer, name=st.just("lion"), learning_rate=positive, options=options),
+)
+plugins = st.dictionaries(
+    st.from_regex(r"(model|operation|optimizer|rule):[a-z]{1,9}", fullmatch=True),
+    st.from_regex(r"[0-9a-f]{64}", fullmatch=True),
+    max_size=3,
 )
 
 
 @st.composite
 def policies(draw: st.DrawFn) -> Policy:
     channels = draw(st.integers(1, 4))
+    optimizer = draw(optimizers)
+    named = {"optimizer:lion": "ab" * 32} if isinstance(optimizer, PluginOptimizer) else {}
     return Policy.from_mapping(
         {
             "model": {"name": draw(strings), "parameters": draw(options)},
-            "optimizer": draw(optimizers),
+            "optimizer": optimizer,
             "data": {
                 "input_shape": draw(sizes),
                 "label_shape": draw(st.lists(st.integers(1, 9), max_size=2)),
@@ -78,6 +86,7 @@ def policies(draw: st.DrawFn) -> Policy:
                 "runtime_options": draw(options),
                 "compiler_options": draw(options),
             },
+            "plugins": {**draw(plugins), **named},
         }
     )
 
@@ -120,6 +129,37 @@ def test_bytes_that_differ_are_refused_or_another_policy(policy, data):
 def test_garbage_is_refused(data):
     with pytest.raises(DocumentError):
         Policy.from_json(data)
+
+
+DIGEST = "ab" * 32
+LION = {"name": "lion", "learning_rate": 0.1, "options": {"beta": 0.9}}
+
+
+def test_policy_without_plugins_does_not_mention_them():
+    assert b"plugins" not in POLICY.canonical_json
+    assert Policy.from_mapping(FIELDS | {"plugins": {}}).canonical_json == POLICY.canonical_json
+    with pytest.raises(DocumentError, match="not canonical JSON"):
+        Policy.from_json(POLICY.canonical_json[:-1] + b',"plugins":{}}')
+
+
+def test_policy_names_plugins_with_their_digests():
+    named = {"model:mlp": DIGEST, "rule:linf": DIGEST}
+    policy = Policy.from_mapping(FIELDS | {"plugins": named})
+    assert policy.plugins == named
+    assert Policy.from_json(policy.canonical_json) == policy
+    assert policy.hash != POLICY.hash
+
+
+def test_optimizer_of_a_plugin_is_a_name_and_options():
+    fields = FIELDS | {"optimizer": LION, "plugins": {"optimizer:lion": DIGEST}}
+    policy = Policy.from_mapping(fields)
+    assert policy.optimizer == PluginOptimizer(**LION)
+    assert Policy.from_json(policy.canonical_json) == policy
+
+
+def test_optimizer_of_a_plugin_must_be_named_as_one():
+    with pytest.raises(DocumentError, match="plugins must name 'optimizer:lion' with its digest"):
+        Policy.from_mapping(FIELDS | {"optimizer": LION})
 
 
 def test_policy_says_how_to_encode():
@@ -197,7 +237,11 @@ def changed(path: str, value: object) -> dict:
         ("audit_rate", 0.5, "audit_rate is 0.5: input should be a valid integer"),
         ("commitment_scheme", "none", "commitment_scheme is 'none': input should be 'shares' or"),
         ("quantile_grid", [], "quantile_grid"),
-        ("quantile_grid", [50, 20], r"quantile_grid is \[50, 20\]: quantiles must increase"),
+        (
+            "quantile_grid",
+            [50, 20],
+            r"quantile_grid is \[50, 20\]: quantiles must be strictly increasing",
+        ),
         ("quantile_grid", [0.5], "quantile_grid.0 is 0.5: input should be a valid integer"),
         ("quantile_grid", [1001], "quantile_grid.0 is 1001"),
         ("spu.field", "FM128", "spu.field is 'FM128': input should be 'FM64'"),
@@ -206,6 +250,12 @@ def changed(path: str, value: object) -> dict:
         ("model.parameters.size", [1], r"size is \[1\]: an option is a boolean, an integer"),
         ("model.parameters.size", float("inf"), "size is inf: it must be a finite number"),
         ("model.parameters.size", None, "size is None: an option is"),
+        ("plugins", {"mlp": DIGEST}, "plugins: 'mlp' does not name a plug-in: write KIND:NAME"),
+        ("plugins", {"attack:x": DIGEST}, "with a kind of model, operation, optimizer, rule"),
+        ("plugins", {"model:mlp": "ab"}, "the digest of model:mlp is 'ab', not 64 lower-case hex"),
+        ("plugins", {"model:mlp": DIGEST.upper()}, "not 64 lower-case hex digits"),
+        ("optimizer", LION | {"name": ""}, "optimizer.name is ''"),
+        ("optimizer", LION | {"options": {"a": None}}, "optimizer.options.a is None: an option is"),
     ],
 )
 def test_malformed_policy_is_refused(path, value, message):

@@ -1,4 +1,4 @@
-"""The primitives against what others published, so that no vector of ours rests on a typo."""
+"""The primitives against published vectors of others, so that ours do not rest on a typo."""
 
 import hashlib
 
@@ -9,7 +9,7 @@ from py_ecc.bls.hash_to_curve import hash_to_G1
 from py_ecc.optimized_bls12_381 import normalize
 
 from opfl_chain.protocol.hashing import keccak256
-from opfl_chain.protocol.ring_shares import expand, key_stream
+from opfl_chain.protocol.shares import expand, key_stream
 
 
 def eip2537(point: G1Point | G2Point) -> bytes:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from protocol_vectors import ring_arrays
 from protocol_vectors import words as words32
 
+from opfl_chain.protocol.commitments import Scheme, Subject, shares_commitment
 from opfl_chain.protocol.errors import (
     CommitmentMismatch,
     ComponentMismatch,
@@ -14,8 +15,7 @@ from opfl_chain.protocol.errors import (
     ShareError,
     WidthError,
 )
-from opfl_chain.protocol.gradient import Scheme, Subject, shares_commitment
-from opfl_chain.protocol.ring_shares import (
+from opfl_chain.protocol.shares import (
     Component,
     SharedVector,
     SharePackage,
@@ -104,7 +104,7 @@ def test_any_changed_byte_is_noticed(rank, data):
 def test_any_shorter_package_is_refused(rank, size):
     encoded = PACKAGES[rank].encode()
     assume(size < len(encoded))
-    with pytest.raises(ShareError, match=r"package of [\d,]+ bytes ends in"):
+    with pytest.raises(ShareError, match=r"package of [\d,]+ bytes is truncated in"):
         SharePackage.decode(encoded[:size], Scheme.SHARES, rank, SHARED.count)
 
 
@@ -132,7 +132,7 @@ def test_decoder_refuses_or_reads_back_the_same_bytes(data, scheme, rank, count)
 def test_count_that_was_not_expected_allocates_nothing(rank):
     encoded = PACKAGES[rank].encode()
     huge = encoded[:7] + (2**64 - 1).to_bytes(8, "big") + encoded[15:]
-    with pytest.raises(ShareError, match="has 18,446,744,073,709,551,615 words, 5 are expected"):
+    with pytest.raises(ShareError, match="has 18,446,744,073,709,551,615 words, expected 5"):
         SharePackage.decode(huge, Scheme.SHARES, rank, 5)
 
 
@@ -144,17 +144,26 @@ def edited(at: int, piece: bytes, rank: int = 1) -> bytes:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "package of 0 bytes ends in the header: 15 bytes are needed, 0 are left"),
+        (b"", "package of 0 bytes is truncated in the header: 15 bytes are needed, 0 are left"),
         (edited(0, b"GET /"), "not a share package: it starts with b'GET '"),
-        (edited(4, b"\x02"), "package is of version 2, known is 1"),
-        (edited(5, b"\x00"), "package is of unknown scheme 0"),
-        (edited(5, b"\x02"), "package is of scheme 2, not shares"),
-        (edited(6, b"\x02"), "package is for member 2, not for 1"),
-        (edited(14, b"\x06"), "package has 6 words, 5 are expected"),
-        (PACKAGES[1].encode()[:60], "ends in leaf hash 1: 32 bytes are needed, 13 are left"),
-        (PACKAGES[1].encode()[:120], "ends in the salt of component 1"),
-        (PACKAGES[1].encode()[:150], "ends in the seed of component 1: 32 bytes are needed, 7 are"),
-        (PACKAGES[1].encode()[:-1], "ends in the words of component 2: 40 bytes are needed, 39"),
+        (edited(4, b"\x02"), "package has version 2, expected 1"),
+        (edited(5, b"\x00"), "package has unknown scheme 0"),
+        (edited(5, b"\x02"), "package has scheme 2, expected shares"),
+        (edited(6, b"\x02"), "package is for member 2, expected 1"),
+        (edited(14, b"\x06"), "package has 6 words, expected 5"),
+        (
+            PACKAGES[1].encode()[:60],
+            "is truncated in leaf hash 1: 32 bytes are needed, 13 are left",
+        ),
+        (PACKAGES[1].encode()[:120], "is truncated in the salt of component 1"),
+        (
+            PACKAGES[1].encode()[:150],
+            "is truncated in the seed of component 1: 32 bytes are needed, 7 are",
+        ),
+        (
+            PACKAGES[1].encode()[:-1],
+            "is truncated in the words of component 2: 40 bytes are needed, 39",
+        ),
         (PACKAGES[1].encode() + b"\0", "package has 1 bytes after its end"),
     ],
 )

@@ -5,18 +5,24 @@ import protocol_vectors as vectors
 import pytest
 from protocol_vectors import columns
 
-from opfl_chain.protocol.delivery import Expected
-from opfl_chain.protocol.delivery_message import decode_delivery, encode_delivery, largest_delivery
-from opfl_chain.protocol.errors import CommitmentMismatch, ComponentMismatch, ShareError
-from opfl_chain.protocol.gradient import (
+from opfl_chain.protocol.commitments import (
     Scheme,
     Subject,
+    salted_words,
     share_hash,
     shares_commitment,
+    tree_commitment,
+    tree_top,
 )
-from opfl_chain.protocol.gradient_tree import salted_words, tree_commitment, tree_top
+from opfl_chain.protocol.delivery import (
+    Expected,
+    decode_delivery,
+    encode_delivery,
+    largest_delivery,
+)
+from opfl_chain.protocol.errors import CommitmentMismatch, ComponentMismatch, ShareError
 from opfl_chain.protocol.ring import words_of_bytes
-from opfl_chain.protocol.ring_shares import (
+from opfl_chain.protocol.shares import (
     SharedVector,
     SharePackage,
     expand,

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from opfl_chain.protocol.economics import slash_amount, split_slash
 from opfl_chain.protocol.errors import SlashError
-from opfl_chain.protocol.slashing import slash_amount, split_slash
 
 amounts = st.integers(0, 2**96 - 1)
 basis_points = st.integers(0, 10_000).flatmap(

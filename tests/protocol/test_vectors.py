@@ -15,40 +15,26 @@ from opfl_chain.protocol.accumulator import (
     DirectCommitment,
     accumulate,
     accumulate_all,
+    batch_tree,
     initial_accumulator,
 )
 from opfl_chain.protocol.advice import Advice, AdviceFormat
-from opfl_chain.protocol.batch import batch_tree
-from opfl_chain.protocol.beacon import (
+from opfl_chain.protocol.economics import split_slash
+from opfl_chain.protocol.errors import DocumentError, EncodingError, VerdictError
+from opfl_chain.protocol.hashing import MerkleTree, keccak256, verify_proof
+from opfl_chain.protocol.inputs import InputFormat, dataset_leaf, dataset_tree
+from opfl_chain.protocol.policy import Policy
+from opfl_chain.protocol.randomness import (
     PROOF_OF_POSSESSION_DST,
     SIGNATURE_DST,
+    audit_rate_of,
+    audit_ticket,
     beacon_message,
+    is_audited,
     proof_of_possession_message,
     seed_of_signature,
 )
-from opfl_chain.protocol.boundary import (
-    PaperBoundary,
-    quanta_above,
-    relative_factor,
-)
-from opfl_chain.protocol.dataset import dataset_leaf, dataset_tree
-from opfl_chain.protocol.errors import (
-    DocumentError,
-    EncodingError,
-    VerdictError,
-)
-from opfl_chain.protocol.fixed_point import FixedPoint
-from opfl_chain.protocol.guided import check_guided_replay, excess_of
-from opfl_chain.protocol.hashing import keccak256
-from opfl_chain.protocol.inputs import InputFormat
-from opfl_chain.protocol.merkle import MerkleTree, verify_proof
-from opfl_chain.protocol.policy import Policy
-from opfl_chain.protocol.profile import check_replay, quantiles
-from opfl_chain.protocol.quantiles import need
-from opfl_chain.protocol.ring import words_of_bytes
-from opfl_chain.protocol.rules import boundary_from_json
-from opfl_chain.protocol.sampling import audit_rate_of, audit_ticket, is_audited
-from opfl_chain.protocol.slashing import split_slash
+from opfl_chain.protocol.ring import FixedPoint, words_of_bytes
 from opfl_chain.protocol.statements import (
     Acquittal,
     DeliveryEnvelope,
@@ -58,6 +44,16 @@ from opfl_chain.protocol.statements import (
     SigningDomain,
 )
 from opfl_chain.protocol.verdict import FaultReason, Verdict, verdict_hash
+from opfl_chain.rules.guided import check_guided_replay, excess_of
+from opfl_chain.rules.paper import (
+    PaperBoundary,
+    check_replay,
+    quanta_above,
+    quantiles,
+    relative_factor,
+)
+from opfl_chain.rules.quantiles import need
+from opfl_chain.rules.registry import boundary_from_json
 
 
 def test_vectors_are_what_the_specification_says():

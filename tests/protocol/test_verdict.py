@@ -79,8 +79,8 @@ def test_faults_are_sorted_by_client():
 @pytest.mark.parametrize(
     ("passes", "faults", "message"),
     [
-        ("", "00000001", "faults have 4 bytes, which is not a multiple of 5"),
-        ("", "0000000700", "client 7 has fault reason 0; known are 1 commitment_mismatch"),
+        ("", "00000001", "faults have 4 bytes, expected a multiple of 5"),
+        ("", "0000000700", "client 7 has fault reason 0; known: 1 commitment_mismatch"),
         ("", "0000000705", "client 7 has fault reason 5"),
         ("", "00000002010000000101", "1 follows 2"),
         ("", "00000001010000000102", "1 follows 1"),

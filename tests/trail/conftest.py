@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 from played_job import CLIENTS, PlayedJob
 
-from opfl_chain.chain.anvil import Anvil
-from opfl_chain.chain.devnet import derive_accounts
-from opfl_chain.rehearsal.stage import ACCOUNTS_BESIDE_CLIENTS, Stage
-from opfl_chain.rehearsal.terms import ETHER
+from opfl_chain.chain.devnet import Anvil, derive_accounts
+from opfl_chain.jobs.contract_demo.contract_job import ACCOUNTS_BESIDE_CLIENTS, ContractJob
+from opfl_chain.protocol.economics import ETHER
 from opfl_chain.trail import Trail, read_trail
 
 MNEMONIC = "test test test test test test test test test test test junk"
@@ -18,7 +17,7 @@ MNEMONIC = "test test test test test test test test test test test junk"
 @dataclass
 class Played:
     chain: Anvil
-    stage: Stage
+    rehearsal: ContractJob
     job: int
     deployment: Path
     trail: Trail
@@ -37,12 +36,12 @@ def played(tmp_path_factory):
     folder = tmp_path_factory.mktemp("job")
     with (
         Anvil(block_time=None) as chain,
-        Stage(chain.rpc, funded_accounts(chain), chain.mine, folder) as stage,
+        ContractJob(chain.rpc, funded_accounts(chain), chain.mine, folder) as rehearsal,
     ):
-        job = PlayedJob(stage).play().job
-        stage.deployment.write(folder / "deployment.json")
-        trail = read_trail(chain.rpc, stage.deployment, job)
-        yield Played(chain, stage, job, folder / "deployment.json", trail)
+        job = PlayedJob(rehearsal).play().job
+        rehearsal.deployment.write(folder / "deployment.json")
+        trail = read_trail(chain.rpc, rehearsal.deployment, job)
+        yield Played(chain, rehearsal, job, folder / "deployment.json", trail)
 
 
 @pytest.fixture(scope="session")

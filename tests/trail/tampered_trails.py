@@ -26,7 +26,7 @@ def changed(trail, entry, **arguments):
 
 
 def moved(trail, entry, block):
-    """The trail with one event in another block, at the place in the order that this gives it."""
+    """Return the trail with one event moved to another block, in order."""
     elsewhere = replace(entry, block=block, block_hash="0x" + "77" * 32)
     entries = sorted(swapped(trail, entry, elsewhere).entries, key=lambda e: e.place)
     return replace(trail, entries=tuple(entries))
@@ -42,8 +42,8 @@ def without(trail, *dropped):
     return replace(trail, entries=tuple(e for e in trail.entries if e.place not in places))
 
 
-def standing(trail, **changes):
-    return replace(trail, standing=replace(trail.standing, **changes))
+def with_final_state(trail, **changes):
+    return replace(trail, final_state=replace(trail.final_state, **changes))
 
 
 def first_failure(trail):
@@ -53,7 +53,7 @@ def first_failure(trail):
 
 
 def assert_named(trail, check, fact, *, round_=None, who=None):
-    """The first thing that does not hold is this one."""
+    """Assert that this is the first failure."""
     failure = first_failure(trail)
     assert (failure.check, failure.finding.round) == (check, round_), failure
     assert fact in failure.finding.fact, failure

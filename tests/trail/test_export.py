@@ -1,4 +1,4 @@
-"""What is written, and that no part of it can be changed unnoticed."""
+"""The export, and the detection of every change to it."""
 
 import csv
 import json
@@ -12,7 +12,7 @@ from tampered_trails import one
 from opfl_chain.chain.bindings.events import ClientEnrolled, RoundFinalised, SlashRequested
 from opfl_chain.trail import check_export, write_export
 from opfl_chain.trail.canonical import digest
-from opfl_chain.trail.errors import ExportInvalid
+from opfl_chain.trail.report import ExportInvalid
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def export(written, tmp_path):
 
 
 def edit(export, change):
-    """Change the document and make its digest fit, as somebody who tampers would."""
+    """Change the document and adjust its digest, as an attacker would."""
     path = export / "trail.json"
     document = json.loads(path.read_text())
     change(document)
@@ -131,7 +131,7 @@ def test_index_has_all_parties(trail, export):
     text = (export / "index.html").read_text()
     for entry in trail.of(ClientEnrolled):
         assert entry.event.client in text
-    for member in trail.standing.terms.members:
+    for member in trail.final_state.terms.members:
         assert member in text
 
 
@@ -204,7 +204,7 @@ def test_file_that_says_something_else(trail, export, name):
         ('{"job": 1}', "must be an object with the keys"),
     ],
 )
-def test_what_is_no_export_is_refused(trail, export, content, reason):
+def test_malformed_export_is_refused(trail, export, content, reason):
     (export / "trail.json").write_text(content)
     with pytest.raises(ExportInvalid, match=reason):
         check_export(trail, export)

@@ -1,4 +1,4 @@
-"""One fact about money, or one signature, is changed, and the check that is for it names it."""
+"""Changes one fact about money or one signature: the responsible check reports it."""
 
 from dataclasses import replace
 
@@ -8,8 +8,8 @@ from tampered_trails import (
     changed,
     entries_of,
     one,
-    standing,
     swapped,
+    with_final_state,
     without,
 )
 
@@ -61,7 +61,7 @@ def test_slash_of_another_amount(trail):
 def test_slash_of_a_short_deposit_takes_no_more_than_is_there(trail):
     """Client 4 lost half of its deposit before; the penalty is the whole."""
     entry = one(trail, SlashRequested, 2, client=client_at(trail, 4))
-    penalty = trail.standing.terms.penalties.replay_outside
+    penalty = trail.final_state.terms.penalties.replay_outside
     assert entry.event.captured == penalty // 2
     more = changed(trail, entry, captured=penalty)
     assert_named(more, "slashes", "at most the deposit", round_=2, who=entry.event.client)
@@ -133,7 +133,7 @@ def test_penalty_for_what_the_member_did_not_do(trail, fault):
 
 def test_penalty_of_a_member_of_the_majority(trail):
     entry = one(trail, MemberPenalised, 1)
-    other = changed(trail, entry, member=trail.standing.terms.members[0])
+    other = changed(trail, entry, member=trail.final_state.terms.members[0])
     assert_named(other, "member penalties", "the fault shows: verdict_dissent", round_=1)
 
 
@@ -169,7 +169,7 @@ def test_credit_of_another_amount(trail):
 
 def test_credit_for_the_member_who_dissented(trail):
     entry = history(trail).distributions[1].credited[1]
-    other = changed(trail, entry, account=trail.standing.terms.members[2])
+    other = changed(trail, entry, account=trail.final_state.terms.members[2])
     assert_named(other, "split of slashes", "wei that each is credited")
 
 
@@ -210,8 +210,11 @@ def test_credit_paid_that_was_not_earned(trail):
 
 def test_stake_that_the_contract_does_not_have(trail):
     owner = (Role.CLIENT, client_at(trail, 5))
-    stakes = {**trail.standing.stakes, owner: Account(trail.standing.stakes[owner].balance - 1, 0)}
-    report = check_trail(standing(trail, stakes=stakes))
+    stakes = {
+        **trail.final_state.stakes,
+        owner: Account(trail.final_state.stakes[owner].balance - 1, 0),
+    }
+    report = check_trail(with_final_state(trail, stakes=stakes))
     facts = [failure.finding.fact for failure in report.failures]
     assert facts == [
         "wei of the client's stake",
@@ -224,17 +227,17 @@ def test_stake_that_the_contract_does_not_have(trail):
     [({"burned": 0}, "wei that are burned"), ({"held": 0}, "wei that the contract owes")],
 )
 def test_sums_that_the_contract_does_not_have(trail, change, fact):
-    assert_named(standing(trail, **change), "balances", fact)
+    assert_named(with_final_state(trail, **change), "balances", fact)
 
 
 def test_credit_that_the_contract_does_not_have(trail):
-    member = trail.standing.terms.members[1]
-    credits = {**trail.standing.credits, member: 0}
-    assert_named(standing(trail, credits=credits), "balances", "wei of credit", who=member)
+    member = trail.final_state.terms.members[1]
+    credits = {**trail.final_state.credits, member: 0}
+    assert_named(with_final_state(trail, credits=credits), "balances", "wei of credit", who=member)
 
 
 def test_sums_over_several_jobs_are_not_compared_with_one(trail):
-    assert check_trail(standing(trail, job_count=2, burned=10**30, held=0)).holds
+    assert check_trail(with_final_state(trail, job_count=2, burned=10**30, held=0)).holds
 
 
 def test_money_that_is_set_aside_counts(trail):
@@ -344,7 +347,7 @@ def test_first_of_several_is_named_in_the_order_of_the_chain(trail):
 
 
 def test_any_event_may_be_missing_or_doubled_and_nothing_breaks(trail):
-    """The list comes from a node that may say anything: checks find, they never fail."""
+    """A node may return anything: checks report findings and never raise."""
     for entry in {(entry.name, entry.round): entry for entry in trail.entries}.values():
         # One part of a beacon that is there: it might as well have been published at once.
         if (entry.name, entry.round) != ("PartialPublished", 1):

@@ -1,4 +1,4 @@
-"""One fact of a round is changed, and the check that is for it names it first."""
+"""Changes one fact of a round: the responsible check reports it first."""
 
 from dataclasses import replace
 
@@ -10,8 +10,8 @@ from tampered_trails import (
     first_failure,
     moved,
     one,
-    standing,
     swapped,
+    with_final_state,
     without,
 )
 
@@ -38,10 +38,10 @@ from opfl_chain.chain.bindings.events import (
     Withdrawn,
 )
 from opfl_chain.chain.bindings.types import Verdict
-from opfl_chain.protocol.sampling import is_audited
+from opfl_chain.protocol.randomness import is_audited
 from opfl_chain.protocol.verdict import verdict_hash
 from opfl_chain.trail import check_trail
-from opfl_chain.trail.checks import CHECKS
+from opfl_chain.trail.verification import CHECKS
 
 OTHER = bytes(31) + b"\x01"
 
@@ -188,8 +188,8 @@ def test_another_document(trail, document):
 
 
 def test_terms_that_the_contract_does_not_have(trail):
-    terms = replace(trail.standing.terms, unbonding_delay=1)
-    assert_named(standing(trail, terms=terms), "terms and documents", "terms of the job")
+    terms = replace(trail.final_state.terms, unbonding_delay=1)
+    assert_named(with_final_state(trail, terms=terms), "terms and documents", "terms of the job")
 
 
 def test_client_with_the_index_of_another(trail):
@@ -236,7 +236,7 @@ def test_group_key_that_is_not_the_sum(trail):
 
 def test_commitment_of_a_stranger(trail):
     entry = entries_of(trail, GradientCommitted, 0)[2]
-    treasury = trail.standing.terms.treasury
+    treasury = trail.final_state.terms.treasury
     assert_named(
         changed(trail, entry, client=treasury),
         "commitments",
@@ -281,7 +281,7 @@ def test_another_batch(trail, change):
 
 
 def test_commitments_in_another_order(trail):
-    """Each keeps its place in the chain, and they exchange what they say."""
+    """Swap the contents of two events; each keeps its place in the chain."""
     a, b = entries_of(trail, GradientCommitted, 0)[:2]
     turned = swapped(trail, a, replace(a, event=b.event))
     turned = swapped(turned, b, replace(b, event=a.event))
@@ -289,8 +289,10 @@ def test_commitments_in_another_order(trail):
 
 
 def test_accumulator_that_the_contract_does_not_have(trail):
-    wrong = {**trail.standing.accumulators, 3: bytes(28)}
-    assert_named(standing(trail, accumulators=wrong), "accumulator", "accumulator", round_=3)
+    wrong = {**trail.final_state.accumulators, 3: bytes(28)}
+    assert_named(
+        with_final_state(trail, accumulators=wrong), "accumulator", "accumulator", round_=3
+    )
 
 
 def test_another_seed(trail):
@@ -327,8 +329,8 @@ def test_parts_that_do_not_sum_up(trail):
 
 
 def test_seed_that_the_contract_does_not_have(trail):
-    wrong = {**trail.standing.seeds, 0: OTHER}
-    assert_named(standing(trail, seeds=wrong), "beacon", "seed of the round", round_=0)
+    wrong = {**trail.final_state.seeds, 0: OTHER}
+    assert_named(with_final_state(trail, seeds=wrong), "beacon", "seed of the round", round_=0)
 
 
 # --- verdicts
@@ -343,7 +345,7 @@ def test_attestation_of_another_verdict(trail):
 
 def test_attestation_by_a_stranger(trail):
     entry = entries_of(trail, VerdictAttested, 0)[0]
-    other = changed(trail, entry, member=trail.standing.terms.treasury)
+    other = changed(trail, entry, member=trail.final_state.terms.treasury)
     assert_named(other, "verdicts", "a member of the job attests", round_=0)
 
 
@@ -391,7 +393,7 @@ def test_verdict_about_nobody(trail):
 
 
 def test_replay_of_a_client_that_was_not_audited(trail):
-    seed, rate = trail.standing.seeds[0], trail.standing.terms.audit_rate
+    seed, rate = trail.final_state.seeds[0], trail.final_state.terms.audit_rate
     spared = [
         e.event
         for e in entries_of(trail, ClientEnrolled)
@@ -438,5 +440,5 @@ def test_model_that_a_void_round_does_not_keep(trail):
 
 
 def test_model_that_the_contract_does_not_have(trail):
-    progress = replace(trail.standing.progress, model_hash=OTHER)
-    assert_named(standing(trail, progress=progress), "model hashes", "current model")
+    progress = replace(trail.final_state.progress, model_hash=OTHER)
+    assert_named(with_final_state(trail, progress=progress), "model hashes", "current model")

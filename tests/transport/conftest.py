@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from wire import NAME
+from transport_support import NAME
 
 from opfl_chain.transport.certificates import Authority
 from opfl_chain.transport.client import HttpClient

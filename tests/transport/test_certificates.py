@@ -1,4 +1,4 @@
-"""The authority and what it issues; how members use that is in test_party_tls.py."""
+"""The authority and its certificates; their use by members is in test_party_tls.py."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def certificate_in(path: Path) -> x509.Certificate:
 
 
 def names_accepted(files: TlsFiles) -> list[str]:
-    """By the rules for certificates on the web, which are stricter than those of TLS libraries."""
+    """Verify by the rules of web certificates, which are stricter than TLS libraries."""
     store = Store([certificate_in(files.authority)])
     verifier = PolicyBuilder().store(store).build_client_verifier()
     subjects = verifier.verify(certificate_in(files.certificate), []).subjects
@@ -79,7 +79,7 @@ def test_nothing_is_replaced(authority: Authority) -> None:
 
 @pytest.mark.parametrize("name", ["", "authority", "../member-0", "Member", "a b", "a..b", "-a"])
 def test_names_that_are_not_dns_names_are_refused(authority: Authority, name: str) -> None:
-    with pytest.raises(TlsInvalid, match="not a name for a certificate"):
+    with pytest.raises(TlsInvalid, match="not a valid certificate name"):
         authority.issue(name)
 
 

@@ -1,4 +1,4 @@
-"""Asked from another host: what loopback does not show."""
+"""Requests from another host, for what loopback cannot test."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from opfl_chain.benchmarks.namespace import NamespacesUnavailable
-from opfl_chain.benchmarks.network import Network
+from opfl_chain.bench.network import NamespacesUnavailable, Network
 from opfl_chain.transport.certificates import Authority
 from opfl_chain.transport.client import HttpClient
 
@@ -19,8 +18,7 @@ PORT = 8443
 SERVE = """
 import sys
 from pathlib import Path
-from opfl_chain.transport.messages import Response
-from opfl_chain.transport.routes import Route
+from opfl_chain.transport.routes import Response, Route
 from opfl_chain.transport.server import HttpServer
 from opfl_chain.transport.tls import TlsFiles
 

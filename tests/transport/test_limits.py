@@ -1,4 +1,4 @@
-"""Each limit of a server, against peers that do not keep to it."""
+"""Each limit of a server, against peers that exceed it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from wire import (
+from transport_support import (
     ECHO,
     GET_HELLO,
     HELLO,
@@ -24,8 +24,7 @@ from wire import (
 from opfl_chain.transport.client import HttpClient
 from opfl_chain.transport.errors import LimitInvalid, PeerRefused
 from opfl_chain.transport.limits import Limits
-from opfl_chain.transport.messages import Request, Response
-from opfl_chain.transport.routes import Route
+from opfl_chain.transport.routes import Request, Response, Route
 from opfl_chain.transport.server import HttpServer
 from opfl_chain.transport.tls import TlsFiles
 
@@ -49,7 +48,7 @@ def test_a_peer_that_sends_too_much_all_the_same_learns_why(
 ) -> None:
     with (
         HttpServer("127.0.0.1:0", [ECHO], tls) as server,
-        pytest.raises(PeerRefused, match="413: a body of 8388608 bytes; 1024 are allowed here"),
+        pytest.raises(PeerRefused, match="413: the body has 8388608 bytes; 1024 are allowed"),
     ):
         secure.post(server.url, NAME, "/echo", bytes(8 << 20), KILOBYTE)
 
@@ -174,14 +173,14 @@ def test_an_address_that_asks_too_often_is_told_when_to_come_back() -> None:
         assert b"\r\nRetry-After: 10\r\n" in answers[-1]
 
 
-def test_whoever_waits_as_told_is_served(plain: HttpClient) -> None:
+def test_peer_that_waits_as_told_is_served(plain: HttpClient) -> None:
     limits = Limits(requests_per_second=1, burst=1)
     with HttpServer("127.0.0.1:0", [HELLO], limits=limits) as server:
         assert plain.get(server.url, NAME, "/hello", 100)
         assert plain.get(server.url, NAME, "/hello", 100)
 
 
-def test_whoever_cannot_wait_learns_why(plain: HttpClient) -> None:
+def test_peer_that_cannot_wait_learns_why(plain: HttpClient) -> None:
     limits = Limits(requests_per_second=0.01, burst=1)
     with HttpServer("127.0.0.1:0", [ECHO], limits=limits) as server:
         assert plain.post(server.url, NAME, "/echo", b"1", 100)
@@ -197,7 +196,7 @@ def test_a_limit_that_lets_nothing_through_is_refused(value: float) -> None:
 
 
 def _settle(*streams: socket.socket) -> None:
-    """Until the server has accepted them."""
+    """Wait until the server has accepted the connections."""
     for stream in streams:
         stream.sendall(b"GET")
     time.sleep(0.3)

@@ -1,4 +1,4 @@
-"""Whatever bytes come, the server goes on."""
+"""The server survives arbitrary bytes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from wire import ECHO, GET_HELLO, HELLO, answer_to, status_of
+from transport_support import ECHO, GET_HELLO, HELLO, answer_to, status_of
 
 from opfl_chain.transport.limits import Limits
 from opfl_chain.transport.server import HttpServer

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from opfl_chain.transport import rate
-from opfl_chain.transport.rate import RateLimiter, sender_of
+from opfl_chain.transport import limits as rate
+from opfl_chain.transport.limits import RateLimiter, sender_of
 
 
 class Clock:

@@ -7,7 +7,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from wire import ECHO, GET_HELLO, HELLO, NAME, answer_to, connect, rest_of, status_of
+from transport_support import ECHO, GET_HELLO, HELLO, NAME, answer_to, connect, rest_of, status_of
 
 from opfl_chain.transport.client import HttpClient
 from opfl_chain.transport.errors import (
@@ -17,8 +17,7 @@ from opfl_chain.transport.errors import (
     PeerUnavailable,
     TlsRequired,
 )
-from opfl_chain.transport.messages import Refusal, Request, Response
-from opfl_chain.transport.routes import Route
+from opfl_chain.transport.routes import Refusal, Request, Response, Route
 from opfl_chain.transport.server import HttpServer
 from opfl_chain.transport.tls import TlsFiles
 
@@ -63,7 +62,7 @@ def test_a_refusal_is_told_and_a_failure_is_not(
     with HttpServer("127.0.0.1:0", routes) as server:
         with pytest.raises(PeerRefused, match="refused with status 409: round 7 is over"):
             plain.get(server.url, NAME, "/refuse", 100)
-        with pytest.raises(PeerRefused, match="status 500: something is wrong here") as caught:
+        with pytest.raises(PeerRefused, match="status 500: internal error") as caught:
             plain.get(server.url, NAME, "/fail", 100)
         assert plain.get(server.url, NAME, "/hello", 100)
     assert "secret" not in str(caught.value)

@@ -3,31 +3,42 @@
 from __future__ import annotations
 
 import math
+import sys
+from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from scipy.stats import chi2
 
-from opfl_chain.models.lenet import LENET_61706
-from opfl_chain.mpc.default_policy import default_policy
-from opfl_chain.protocol.boundary import PaperBoundary
-from opfl_chain.protocol.guided import GUIDED_GRID, GuidedBoundary
+from opfl_chain import verifiers
+from opfl_chain.learning.lenet import LENET_61706
+from opfl_chain.mpc.replay.default_policy import default_policy
 from opfl_chain.protocol.policy import PAPER_GRID, Policy
-from opfl_chain.verifiers.baselines import baselines
-from opfl_chain.verifiers.errors import (
-    BoundaryOfAnotherPolicy,
-    CalibrationEmpty,
-    ReferenceMissing,
-)
+from opfl_chain.rules.evidence import Replay
+from opfl_chain.rules.guided import GUIDED_GRID, GuidedBoundary
+from opfl_chain.rules.paper import PaperBoundary
+from opfl_chain.rules.registry import rule_named
+from opfl_chain.system.plugins import Plugin
+from opfl_chain.verifiers import registry
 from opfl_chain.verifiers.norms import EiffelNormBall, NoVerifier, RoflL2, RoflLinf
 from opfl_chain.verifiers.opfl import Opfl
+from opfl_chain.verifiers.registry import VERIFIERS, baselines
 from opfl_chain.verifiers.risefl import RiseflGaussian
-from opfl_chain.verifiers.verifier import Reference, Replay, Vector
+from opfl_chain.verifiers.verifier import (
+    BoundaryOfAnotherPolicy,
+    CalibrationEmpty,
+    Penalty,
+    Reference,
+    ReferenceMissing,
+    Vector,
+    Verifier,
+)
 
 SIZE = 1000
 GUIDED = default_policy(LENET_61706)
-PAPER = default_policy(LENET_61706, guided=False)
+PAPER = default_policy(LENET_61706, rule=rule_named("paper"))
 BARE = Reference(np.zeros(2, np.float32))
 
 
@@ -203,3 +214,65 @@ def test_opfl_refuses_what_it_cannot_compare() -> None:
         verifier.acceptance(reference.gradient, BARE)
     with pytest.raises(BoundaryOfAnotherPolicy, match="calibrate a boundary"):
         Opfl(PAPER, guided_boundary(GUIDED))
+
+
+class HalfSpace(Verifier):
+    """A verifier of another package: the mean of a gradient must be below that of honest ones."""
+
+    name = "half-space"
+
+    def __init__(self, bound: float) -> None:
+        self.bound = bound
+
+    @classmethod
+    def calibrated(cls, honest: Sequence[Reference]) -> HalfSpace:
+        return cls(max(float(each.gradient.mean()) for each in honest))
+
+    def acceptance(self, submitted: Vector, reference: Reference) -> float:
+        return float(submitted.mean() <= self.bound)
+
+    def penalty(self, references: Sequence[Reference], wanted: torch.Tensor) -> Penalty:
+        return lambda submitted: torch.clamp(submitted.mean(1) - self.bound, min=0) ** 2
+
+
+def test_a_verifier_of_a_plug_in_is_compared_with_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    target = f"{HalfSpace.__module__}:HalfSpace"
+    plugin = Plugin("opfl_chain.verifiers", "half-space", target, "half-space", "1.0")
+    monkeypatch.setitem(VERIFIERS.__dict__, "_plugins", {"half-space": plugin})
+    monkeypatch.setattr(VERIFIERS, "_loaded", {})
+    found = baselines([Reference(vector(3, 4), public=vector(3, 3))])
+    names = ["none", "rofl-l2", "rofl-linf", "eiffel", "risefl", "half-space"]
+    assert [each.name for each in found] == names
+    assert found[-1].bound == 3.5  # type: ignore[attr-defined]
+
+
+def test_a_new_file_in_the_folder_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sum_here.py").write_text(
+        "from opfl_chain.verifiers.verifier import Verifier\n"
+        "class Sum(Verifier):\n"
+        "    name = 'sum'\n"
+    )
+    monkeypatch.setattr(verifiers, "__path__", [*verifiers.__path__, str(tmp_path)])
+    assert list(registry._builtin()) == [*VERIFIERS.names(), "sum"]
+    del sys.modules["opfl_chain.verifiers.sum_here"]
+
+
+@pytest.mark.parametrize(
+    ("verifier", "reference", "largest"),
+    [
+        (NoVerifier(), Reference(vector(3, 4)), 50),  # ten times the norm
+        (RoflL2(5), BARE, 5),
+        (RoflLinf(5), BARE, math.sqrt(50)),
+        (EiffelNormBall(5), Reference(vector(0, 0), public=vector(0, 0)), 5),
+        (HalfSpace(1), Reference(vector(3, 4)), 2 / 1.4),  # found by bisection
+    ],
+)
+def test_the_largest_submission_is_at_the_bound(
+    verifier: Verifier, reference: Reference, largest: float
+) -> None:
+    direction = vector(0.8, 0.6)
+    submitted = verifier.largest_submission(direction, reference)
+    assert np.linalg.norm(submitted) == pytest.approx(largest, rel=1e-5)
+    assert verifier.acceptance(submitted, reference) == 1

@@ -1,5 +1,5 @@
 // The chain that `opfl devnet --chain hardhat` starts: the same rules, accounts and chain id as our
-// Anvil, handed over in the environment by opfl_chain/chain/hardhat.py, which also reads the port.
+// Anvil, handed over in the environment by opfl_chain/chain/devnet.py, which also reads the port.
 const { OPFL_MNEMONIC, OPFL_ACCOUNTS, OPFL_BALANCE_WEI, OPFL_CHAIN_ID, OPFL_BLOCK_TIME_MS } =
   process.env;
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from opfl_chain.chain.call import Call
-from opfl_chain.chain.contract import Contract
+from opfl_chain.chain.contracts.contract import Call, Contract
 from opfl_chain.chain.rpc import BlockTag, checksum
 from opfl_chain.protocol.identifiers import Address, JobId, RoundId
 

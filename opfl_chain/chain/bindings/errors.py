@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
+from opfl_chain.chain.abi import CustomError
 from opfl_chain.chain.bindings.types import (
     MemberFault,
     Reason,
     Role,
 )
-from opfl_chain.chain.reverts import CustomError
 from opfl_chain.chain.rpc import checksum
 from opfl_chain.protocol.identifiers import Address, JobId, RoundId
 

@@ -14,7 +14,7 @@ from opfl_chain.chain.bindings.types import (
     Role,
     Verdict,
 )
-from opfl_chain.chain.contract import Event
+from opfl_chain.chain.contracts.contract import Event
 from opfl_chain.chain.rpc import checksum
 from opfl_chain.protocol.identifiers import Address, JobId, RoundId
 

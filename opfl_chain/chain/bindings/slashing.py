@@ -8,8 +8,7 @@ from opfl_chain.chain.bindings.types import (
     Slash,
     Verdict,
 )
-from opfl_chain.chain.call import Call
-from opfl_chain.chain.contract import Contract
+from opfl_chain.chain.contracts.contract import Call, Contract
 from opfl_chain.chain.rpc import BlockTag, checksum
 from opfl_chain.protocol.identifiers import Address, RoundId
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from opfl_chain.chain.contract import ContractEnum
+from opfl_chain.chain.contracts.contract import ContractEnum
 from opfl_chain.chain.rpc import checksum
 from opfl_chain.protocol.identifiers import Address
 

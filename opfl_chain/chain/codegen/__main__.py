@@ -1,7 +1,7 @@
 """Generates `opfl_chain/chain/bindings` from the compiled contracts.
 
-`python -m opfl_chain.chain.codegen` writes the files; with `--check` it only fails if they are not
-up to date.
+`python -m opfl_chain.chain.codegen` writes the files; with `--check` it writes nothing and
+fails if they are out of date.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ import sys
 from pathlib import Path
 
 from opfl_chain.chain.codegen.package import generate
-from opfl_chain.chain.compiler import compile_contracts
-from opfl_chain.chain.files import write_atomically
+from opfl_chain.chain.contracts.compiler import compile_contracts
+from opfl_chain.system.files import write_atomically
 
 _BINDINGS = Path(__file__).parents[1] / "bindings"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="only tell whether it is up to date")
+    parser.add_argument("--check", action="store_true", help="only check that files are up to date")
     check = parser.parse_args().check
     wanted = generate(compile_contracts(), "opfl_chain.chain.bindings")
     present = {path.name: path.read_text() for path in _BINDINGS.glob("*.py")}

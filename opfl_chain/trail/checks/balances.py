@@ -1,4 +1,4 @@
-"""No wei appears or is lost: in every stake, in every credit, and over the whole job."""
+"""Checks that no wei appears or is lost in any stake, any credit or the whole job."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from opfl_chain.trail.ledger import Ledger, final_ledger, movements
 from opfl_chain.trail.report import Finding, at, now
 
 
-def check(history: History) -> Iterator[Finding]:
+def check_balances(history: History) -> Iterator[Finding]:
     for entry, event, ledger in movements(history):
         before = ledger.stakes[event.role, event.owner]
         if isinstance(event, Withdrawn):
@@ -28,11 +28,11 @@ def check(history: History) -> Iterator[Finding]:
             holds=balance == event.balance and balance >= 0,
         )
     yield from _credits(history)
-    yield from _standing(history, final_ledger(history))
+    yield from _final_balances(history, final_ledger(history))
 
 
 def _credits(history: History) -> Iterator[Finding]:
-    """Of each account's credit, from whatever job it came."""
+    """Check each account's credit, from all jobs."""
     credit: dict[str, int] = defaultdict(int)
     for entry in history.trail.entries:
         event = entry.event
@@ -46,13 +46,13 @@ def _credits(history: History) -> Iterator[Finding]:
                 event.amount,
             )
             credit[event.account] = 0
-    for account, found in history.trail.standing.credits.items():
+    for account, found in history.trail.final_state.credits.items():
         yield now("wei of credit", credit[account], found, who=account)
 
 
-def _standing(history: History, ledger: Ledger) -> Iterator[Finding]:
-    standing = history.trail.standing
-    for (role, owner), stake in standing.stakes.items():
+def _final_balances(history: History, ledger: Ledger) -> Iterator[Finding]:
+    state = history.trail.final_state
+    for (role, owner), stake in state.stakes.items():
         wei = ledger.stakes[role, owner]
         yield now(f"wei of the {role.name.lower()}'s stake", wei, stake.balance, who=owner)
 
@@ -60,29 +60,29 @@ def _standing(history: History, ledger: Ledger) -> Iterator[Finding]:
     burned = sum(event.burned for event in distributed)
     paid = sum(event.to_treasury + event.to_committee for event in distributed)
     pending = pending_wei(history)
-    held = sum(stake.balance for stake in standing.stakes.values())
+    held = sum(stake.balance for stake in state.stakes.values())
     yield now(
         "wei that were locked are withdrawn, held, set aside, burned or paid out as credit",
         sum(ledger.locked.values()),
         sum(ledger.withdrawn.values()) + held + pending + burned + paid,
     )
-    if standing.job_count == 1:  # with several, these are sums over all of them
-        yield now("wei that are burned", burned, standing.burned)
+    if state.job_count == 1:  # with several jobs, these are sums over all of them
+        yield now("wei that are burned", burned, state.burned)
         yield now("wei of all credits", paid, _all_credit(history))
-        backed = held + pending + standing.burned + sum(standing.credits.values())
+        backed = held + pending + state.burned + sum(state.credits.values())
         yield now(
             "wei that the contract owes and holds",
             f"at least {backed}",
-            f"at least {backed}" if standing.held >= backed else str(standing.held),
+            f"at least {backed}" if state.held >= backed else str(state.held),
         )
 
 
 def pending_wei(history: History) -> int:
-    """What is set aside for slashes that are neither vetoed nor executed."""
+    """Return the wei set aside for slashes that are neither vetoed nor executed."""
     return sum(s.requested.event.captured for s in history.slashes.values() if s.pending)
 
 
 def _all_credit(history: History) -> int:
-    """What accounts have as credit and what they took of it."""
+    """Return the sum of current and withdrawn credits."""
     taken = sum(entry.event.amount for entry in history.trail.of(CreditWithdrawn))
-    return taken + sum(history.trail.standing.credits.values())
+    return taken + sum(history.trail.final_state.credits.values())

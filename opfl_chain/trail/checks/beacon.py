@@ -1,23 +1,53 @@
-"""Beacons are the members' signatures of the accumulator, and seeds come of them."""
+"""Checks the committee's key, and the signatures and seed of every round's beacon."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from opfl_chain.chain.bindings.events import BeaconPublished, GroupFormed, PartialPublished
-from opfl_chain.chain.bls import PublicKey, Signature, aggregate_signatures, verify
+from opfl_chain.chain.bindings import events
+from opfl_chain.chain.bls import (
+    PublicKey,
+    Signature,
+    aggregate_public_keys,
+    aggregate_signatures,
+    verify,
+)
 from opfl_chain.chain.errors import InvalidPoint
-from opfl_chain.protocol.beacon import SIGNATURE_BYTES, beacon_message, seed_of_signature
-from opfl_chain.trail.checks.accumulator import accumulator_of
-from opfl_chain.trail.history import History
+from opfl_chain.protocol.randomness import SIGNATURE_BYTES, beacon_message, seed_of_signature
+from opfl_chain.trail.checks.commitments import accumulator_of
+from opfl_chain.trail.history import History, RoundHistory
 from opfl_chain.trail.report import Finding, at, now
-from opfl_chain.trail.round_history import RoundHistory
 
 _NO_SEED = bytes(32)
 
 
-def check(history: History) -> Iterator[Finding]:
-    formed = next(history.trail.of(GroupFormed), None)
+def check_group_key(history: History) -> Iterator[Finding]:
+    registered: set[str] = set()
+    for entry in history.trail.of(events.KeyRegistered):
+        if entry.event.member in history.terms.members:
+            yield at(entry, "a member registers one key", False, entry.event.member in registered)
+            registered.add(entry.event.member)
+    for joined in history.trail.of(events.MemberJoined):
+        key = history.keys.get(joined.event.member)
+        yield at(
+            joined,
+            "a member has a key before it joins",
+            "KeyRegistered before",
+            f"block {key.block}" if key is not None else None,
+            holds=key is not None and key.place < joined.place,
+        )
+    for formed in history.trail.of(events.GroupFormed):
+        keys = [history.keys[m] for m in history.terms.members if m in history.keys]
+        try:
+            points = [PublicKey.from_eip2537(key.event.public_key) for key in keys]
+            total: bytes | str = aggregate_public_keys(points).eip2537()
+        except InvalidPoint as error:
+            total = str(error)
+        yield at(formed, "sum of the members' keys", total, formed.event.group_key)
+
+
+def check_beacon(history: History) -> Iterator[Finding]:
+    formed = next(history.trail.of(events.GroupFormed), None)
     group_key = formed.event.group_key if formed is not None else b""
     for number, round_ in history.rounds.items():
         accumulator = accumulator_of(history, round_)
@@ -28,7 +58,7 @@ def check(history: History) -> Iterator[Finding]:
             trail.chain_id, trail.contracts["Beacon"], trail.job, number, accumulator
         )
         yield from _partials(history, round_, message)
-        for published in round_.of(BeaconPublished):
+        for published in round_.of(events.BeaconPublished):
             signature = published.event.signature
             problem = _problem(group_key, message, signature)
             yield at(
@@ -41,7 +71,7 @@ def check(history: History) -> Iterator[Finding]:
             seed = seed_of_signature(signature) if well_sized else f"{SIGNATURE_BYTES} bytes"
             yield at(published, "seed of the signature", seed, published.event.seed)
         seed_now = round_.beacon.event.seed if round_.beacon is not None else _NO_SEED
-        yield now("seed of the round", seed_now, trail.standing.seeds.get(number), round_=number)
+        yield now("seed of the round", seed_now, trail.final_state.seeds.get(number), round_=number)
         if round_.beacon is None:
             yield _withheld(history, round_)
 
@@ -49,7 +79,7 @@ def check(history: History) -> Iterator[Finding]:
 def _partials(history: History, round_: RoundHistory, message: bytes) -> Iterator[Finding]:
     seen: set[str] = set()
     signatures = []
-    for entry in round_.of(PartialPublished):
+    for entry in round_.of(events.PartialPublished):
         member = entry.event.member
         yield at(entry, "a member publishes its part once", False, member in seen)
         seen.add(member)
@@ -62,7 +92,7 @@ def _partials(history: History, round_: RoundHistory, message: bytes) -> Iterato
             signatures.append(Signature.from_eip2537(entry.event.signature))
         if len(seen) == len(signatures) == len(history.terms.members):
             total = aggregate_signatures(signatures).eip2537()
-            beacon = history.after(entry, BeaconPublished)
+            beacon = history.after(entry, events.BeaconPublished)
             found = beacon.event.signature if beacon is not None else None
             yield at(entry, "sum of all parts is published with the last", total, found)
 
@@ -70,13 +100,13 @@ def _partials(history: History, round_: RoundHistory, message: bytes) -> Iterato
 def _withheld(history: History, round_: RoundHistory) -> Finding:
     overdue = round_.schedule is not None and history.trail.block > round_.schedule.beacon
     missing = {m for m in history.terms.members if overdue and m not in round_.partials}
-    found = history.trail.standing.withheld.get(round_.number, frozenset())
+    found = history.trail.final_state.withheld.get(round_.number, frozenset())
     fact = "members that withheld their part"
     return now(fact, sorted(missing), sorted(found), round_=round_.number)
 
 
 def _problem(public_key: bytes, message: bytes, signature: bytes) -> str:
-    """Why a signature is not valid; empty if it is."""
+    """Return why a signature is invalid; empty if it is valid."""
     try:
         key, point = PublicKey.from_eip2537(public_key), Signature.from_eip2537(signature)
     except InvalidPoint as error:

@@ -1,4 +1,4 @@
-"""Events follow each other as the state machines of jobs and rounds allow."""
+"""Checks that the order of events follows the state machines of jobs and rounds."""
 
 from __future__ import annotations
 
@@ -6,41 +6,26 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
-from opfl_chain.chain.bindings.events import (
-    BatchCommitted,
-    BeaconPublished,
-    Credited,
-    CreditWithdrawn,
-    GroupFormed,
-    JobClosed,
-    JobCreated,
-    KeyRegistered,
-    MemberJoined,
-    RoundFinalised,
-    RoundOpened,
-    RoundVoided,
-    VerdictDecided,
-)
+from opfl_chain.chain.bindings import events
 from opfl_chain.protocol.identifiers import RoundNumber
-from opfl_chain.trail.history import History
+from opfl_chain.trail.history import History, RoundHistory
 from opfl_chain.trail.report import Finding, at, now
-from opfl_chain.trail.round_history import RoundHistory
 
 MAX_VOID_STREAK: Final = 8
-"""A job with so many void rounds in a row is closed, as the contract Jobs says."""
+"""The number of consecutive void rounds that closes a job, as in the contract Jobs."""
 
-_OF_ACCOUNTS = (KeyRegistered, Credited, CreditWithdrawn)
+_OF_ACCOUNTS = (events.KeyRegistered, events.Credited, events.CreditWithdrawn)
 _ONCE_A_ROUND = (
-    RoundOpened,
-    BatchCommitted,
-    BeaconPublished,
-    VerdictDecided,
-    RoundFinalised,
-    RoundVoided,
+    events.RoundOpened,
+    events.BatchCommitted,
+    events.BeaconPublished,
+    events.VerdictDecided,
+    events.RoundFinalised,
+    events.RoundVoided,
 )
 
 
-def check(history: History) -> Iterator[Finding]:
+def check_order(history: History) -> Iterator[Finding]:
     for before, entry in pairwise(history.trail.entries):
         yield at(
             entry,
@@ -56,7 +41,8 @@ def check(history: History) -> Iterator[Finding]:
                 f"{entry.name} comes after the one creation of the job",
                 f"after block {history.created.block}, log {history.created.log_index}",
                 f"block {entry.block}, log {entry.log_index}",
-                holds=entry.place > history.created.place and entry.name != JobCreated.__name__,
+                holds=entry.place > history.created.place
+                and entry.name != events.JobCreated.__name__,
             )
     yield from _start(history)
     for round_ in history.rounds.values():
@@ -69,7 +55,9 @@ def _start(history: History) -> Iterator[Finding]:
     if first is None or first.opened is None:
         return
     opened = first.opened
-    joined = {e.event.member for e in history.trail.of(MemberJoined) if e.place < opened.place}
+    joined = {
+        e.event.member for e in history.trail.of(events.MemberJoined) if e.place < opened.place
+    }
     yield at(
         opened,
         "all members joined before the first round",
@@ -84,13 +72,13 @@ def _start(history: History) -> Iterator[Finding]:
         len(enrolled),
         holds=bool(enrolled),
     )
-    formed = history.after(opened, GroupFormed)
+    formed = history.after(opened, events.GroupFormed)
     yield at(
         opened,
         "the group key is formed with the first round and only then",
         1,
-        len(list(history.trail.of(GroupFormed))),
-        holds=formed is not None and [formed] == list(history.trail.of(GroupFormed)),
+        len(list(history.trail.of(events.GroupFormed))),
+        holds=formed is not None and [formed] == list(history.trail.of(events.GroupFormed)),
     )
 
 
@@ -142,8 +130,8 @@ def _round(history: History, round_: RoundHistory) -> Iterator[Finding]:
 
 
 def _closing(history: History) -> Iterator[Finding]:
-    """A job is closed by the end of its last round, or of too many void ones, and not before."""
-    closed = list(history.trail.of(JobClosed))
+    """Check that a job closes after its last round or too many void rounds, and not before."""
+    closed = list(history.trail.of(events.JobClosed))
     streak, due = 0, None
     for number, round_ in history.rounds.items():
         if round_.over is None or due is not None:
@@ -151,7 +139,7 @@ def _closing(history: History) -> Iterator[Finding]:
         streak = streak + 1 if round_.voided is not None else 0
         if number + 1 == history.terms.rounds or streak == MAX_VOID_STREAK:
             due = round_.over
-            following = history.after(due, JobClosed)
+            following = history.after(due, events.JobClosed)
             yield at(
                 due,
                 "the job is closed by its last round",
@@ -164,7 +152,7 @@ def _closing(history: History) -> Iterator[Finding]:
     if due is None:
         for entry in closed:
             yield at(entry, "a job with rounds to go stays open", "no JobClosed", "JobClosed")
-    for opened in history.trail.of(RoundOpened):
+    for opened in history.trail.of(events.RoundOpened):
         if due is not None:
             yield at(
                 opened,
@@ -173,7 +161,7 @@ def _closing(history: History) -> Iterator[Finding]:
                 f"block {opened.block}",
                 holds=opened.place < due.place,
             )
-    progress = history.trail.standing.progress
+    progress = history.trail.final_state.progress
     yield now("rounds that were opened", len(history.rounds), progress.next_round)
     yield now("whether the job is closed", due is not None, progress.closed)
     yield now("void rounds since the last final one", streak, progress.void_streak)

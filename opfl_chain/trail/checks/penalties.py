@@ -1,20 +1,20 @@
-"""Members pay only for faults that the chain shows, and once for each."""
+"""Checks that members pay once for each fault on chain, and how all payments are split."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from opfl_chain.chain.bindings.events import Captured, MemberPenalised
+from opfl_chain.chain.bindings.events import Captured, Distributed, MemberPenalised
 from opfl_chain.chain.bindings.types import MemberFault, Penalties, Role
-from opfl_chain.protocol.slashing import slash_amount
+from opfl_chain.protocol.economics import slash_amount, split_slash
+from opfl_chain.protocol.identifiers import Address, job_and_number
 from opfl_chain.trail.checks.slashes import deposits_at_capture
-from opfl_chain.trail.history import History
+from opfl_chain.trail.history import Distribution, History, RoundHistory
 from opfl_chain.trail.record import Entry
 from opfl_chain.trail.report import Finding, at
-from opfl_chain.trail.round_history import RoundHistory
 
 
-def check(history: History) -> Iterator[Finding]:
+def check_penalties(history: History) -> Iterator[Finding]:
     stakes = deposits_at_capture(history, Role.MEMBER)
     for round_ in history.rounds.values():
         seen: set[tuple[str, MemberFault]] = set()
@@ -65,3 +65,58 @@ def member_penalty_of(penalties: Penalties, fault: MemberFault) -> int:
         MemberFault.VERDICT_DISSENT: penalties.verdict_dissent,
         MemberFault.VERDICT_SILENCE: penalties.verdict_silence,
     }[fault]
+
+
+def check_split(history: History) -> Iterator[Finding]:
+    explained = set()
+    for distribution in history.distributions:
+        if distribution.distributed is not None:
+            explained.add(distribution.distributed.place)
+        yield from _distribution(history, distribution)
+    for entry in history.trail.of(Distributed):
+        yield at(
+            entry,
+            "what is distributed was taken just before",
+            "SlashExecuted or MemberPenalised in the same transaction",
+            None,
+            holds=entry.place in explained,
+        )
+
+
+def _distribution(history: History, distribution: Distribution) -> Iterator[Finding]:
+    cause, split = distribution.cause, history.terms.split
+    paid = recipients(history, distribution)
+    if not paid:
+        yield at(cause, "members of the majority are paid", "at least 1", 0)
+        return
+    parts = split_slash(cause.event.amount, split.burn, split.treasury, len(paid))
+    found = distribution.distributed
+    expected = Distributed(history.trail.job, parts.burn, parts.treasury, parts.committee)
+    yield at(
+        found or cause,
+        "wei that are burned, for the treasury and for the committee",
+        expected,
+        found.event if found is not None else None,
+    )
+    credits = [(history.terms.treasury, parts.treasury)]
+    credits += [(member, parts.each_member) for member in paid]
+    yield at(
+        distribution.credited[0] if distribution.credited else cause,
+        "wei that each is credited",
+        [(account, amount) for account, amount in credits if amount],
+        [(entry.event.account, entry.event.amount) for entry in distribution.credited],
+        who=cause.who,
+    )
+
+
+def recipients(history: History, distribution: Distribution) -> list[Address]:
+    """Return the majority at that time, in committee order, without the paying member."""
+    cause = distribution.cause
+    round_ = history.rounds[job_and_number(cause.event.round)[1]]
+    return [
+        member
+        for member in history.terms.members
+        if member != distribution.payer
+        and member in round_.majority
+        and round_.majority[member].place < cause.place
+    ]

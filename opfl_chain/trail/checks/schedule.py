@@ -1,34 +1,18 @@
-"""Every event falls into the phase that is for it, by block."""
+"""Checks that every event falls into its phase, by block."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from opfl_chain.chain.bindings.events import (
-    BatchCommitted,
-    BeaconPublished,
-    ClientEnrolled,
-    DatasetRootReplaced,
-    GradientCommitted,
-    MemberJoined,
-    PartialPublished,
-    RoundFinalised,
-    SlashExecuted,
-    SlashRequested,
-    SlashVetoed,
-    UnbondingStarted,
-    VerdictAttested,
-    Withdrawn,
-)
+from opfl_chain.chain.bindings import events
 from opfl_chain.chain.bindings.types import Role
-from opfl_chain.chain.contract import Event
-from opfl_chain.trail.history import History
+from opfl_chain.chain.contracts.contract import Event
+from opfl_chain.trail.history import History, RoundHistory
 from opfl_chain.trail.record import Entry
 from opfl_chain.trail.report import Finding, at
-from opfl_chain.trail.round_history import RoundHistory
 
 
-def check(history: History) -> Iterator[Finding]:
+def check_schedule(history: History) -> Iterator[Finding]:
     yield from _enrolment(history)
     for round_ in history.rounds.values():
         yield from _round(history, round_)
@@ -39,13 +23,13 @@ def check(history: History) -> Iterator[Finding]:
 def _enrolment(history: History) -> Iterator[Finding]:
     created, trail = history.created, history.trail
     deadline = created.block + history.terms.phases.enrol
-    for entry in (*trail.of(MemberJoined), *trail.of(ClientEnrolled)):
+    for entry in (*trail.of(events.MemberJoined), *trail.of(events.ClientEnrolled)):
         yield _within(entry, created.block, deadline)
     opened = next((r.opened for r in history.rounds.values() if r.opened is not None), None)
     if opened is None:
         return
     yield _within(opened, deadline + 1, None)
-    for replaced in trail.of(DatasetRootReplaced):
+    for replaced in trail.of(events.DatasetRootReplaced):
         yield at(
             replaced,
             "data sets are fixed by the first round",
@@ -61,11 +45,11 @@ def _round(history: History, round_: RoundHistory) -> Iterator[Finding]:
         return
     commit = opened.block + history.terms.phases.commit
     yield at(opened, "last block of the commit phase", commit, opened.event.commit_deadline)
-    for committed in (*round_.of(GradientCommitted), *round_.of(BatchCommitted)):
+    for committed in (*round_.of(events.GradientCommitted), *round_.of(events.BatchCommitted)):
         yield _within(committed, opened.block, schedule.commit)
-    for signed in (*round_.of(PartialPublished), *round_.of(BeaconPublished)):
+    for signed in (*round_.of(events.PartialPublished), *round_.of(events.BeaconPublished)):
         yield _within(signed, schedule.commit + 1, schedule.beacon)
-    for attested in round_.of(VerdictAttested):
+    for attested in round_.of(events.VerdictAttested):
         yield _within(attested, schedule.commit + 1, schedule.attest)
         known = round_.beacon is not None and round_.beacon.place < attested.place
         yield at(
@@ -75,12 +59,12 @@ def _round(history: History, round_: RoundHistory) -> Iterator[Finding]:
             f"block {attested.block}",
             holds=known or attested.block > schedule.beacon,
         )
-    for finalised in round_.of(RoundFinalised):
+    for finalised in round_.of(events.RoundFinalised):
         yield _within(finalised, schedule.commit + 1, schedule.finalise)
     if round_.voided is not None:
         last = schedule.finalise if round_.voided.event.decided else schedule.attest
         yield _within(round_.voided, last + 1, None)
-    for requested in round_.of(SlashRequested):
+    for requested in round_.of(events.SlashRequested):
         yield _within(requested, schedule.commit + 1, schedule.request)
 
 
@@ -90,23 +74,23 @@ def _slashes(history: History) -> Iterator[Finding]:
         executable_at = requested.block + history.terms.phases.veto
         yield at(requested, "end of the veto window", executable_at, requested.event.executable_at)
         round_ = history.rounds[number]
-        for vetoed in round_.of(SlashVetoed):
+        for vetoed in round_.of(events.SlashVetoed):
             if vetoed.event.client == client:
                 yield _within(vetoed, requested.block, executable_at - 1)
-        for executed in round_.of(SlashExecuted):
+        for executed in round_.of(events.SlashExecuted):
             if executed.event.client == client:
                 yield _within(executed, executable_at, None)
 
 
 def _leaving(history: History) -> Iterator[Finding]:
     due: dict[tuple[Role, str], int] = {}
-    for started in history.trail.of(UnbondingStarted):
+    for started in history.trail.of(events.UnbondingStarted):
         withdrawable_at = started.block + history.terms.unbonding_delay
         yield at(
             started, "end of the unbonding delay", withdrawable_at, started.event.withdrawable_at
         )
         due.setdefault((started.event.role, started.event.owner), withdrawable_at)
-    for withdrawn in history.trail.of(Withdrawn):
+    for withdrawn in history.trail.of(events.Withdrawn):
         first = due.get((withdrawn.event.role, withdrawn.event.owner))
         if first is None:
             yield at(withdrawn, "a stake is asked for before it is taken", "UnbondingStarted", None)

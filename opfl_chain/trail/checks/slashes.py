@@ -1,30 +1,23 @@
-"""A slash is for a fault of the verdict, takes what it may, and ends once."""
+"""Checks that a slash is for a fault of the verdict, takes the right amount and ends once."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from opfl_chain.chain.bindings.events import (
-    Captured,
-    Released,
-    SlashExecuted,
-    SlashRequested,
-    SlashVetoed,
-)
+from opfl_chain.chain.bindings import events
 from opfl_chain.chain.bindings.types import Penalties, Reason, Role
-from opfl_chain.protocol.slashing import slash_amount
-from opfl_chain.trail.history import History
+from opfl_chain.protocol.economics import slash_amount
+from opfl_chain.trail.history import History, RoundHistory
 from opfl_chain.trail.ledger import movements
 from opfl_chain.trail.record import Entry, Place
 from opfl_chain.trail.report import Finding, at
-from opfl_chain.trail.round_history import RoundHistory
 
 
-def check(history: History) -> Iterator[Finding]:
+def check_slashes(history: History) -> Iterator[Finding]:
     deposits = deposits_at_capture(history, Role.CLIENT)
     for round_ in history.rounds.values():
-        requested: dict[str, Entry[SlashRequested]] = {}
-        for entry in round_.of(SlashRequested):
+        requested: dict[str, Entry[events.SlashRequested]] = {}
+        for entry in round_.of(events.SlashRequested):
             client = entry.event.client
             yield at(entry, "a client is slashed at most once a round", False, client in requested)
             requested.setdefault(client, entry)
@@ -35,7 +28,7 @@ def check(history: History) -> Iterator[Finding]:
 def _request(
     history: History,
     round_: RoundHistory,
-    entry: Entry[SlashRequested],
+    entry: Entry[events.SlashRequested],
     deposits: dict[Place, int],
 ) -> Iterator[Finding]:
     event, decided = entry.event, round_.decided
@@ -66,7 +59,7 @@ def _request(
             f"block {decided.block}",
             holds=decided.block > schedule.deliver,
         )
-    captured = history.before(entry, Captured)
+    captured = history.before(entry, events.Captured)
     deposit = deposits.get(captured.place) if captured is not None else None
     penalty = penalty_of(history.terms.penalties, event.reason)
     amount = slash_amount(penalty, max(deposit, 0)) if deposit is not None else "Captured before"
@@ -80,12 +73,12 @@ def _request(
 
 
 def _endings(
-    history: History, round_: RoundHistory, requested: dict[str, Entry[SlashRequested]]
+    history: History, round_: RoundHistory, requested: dict[str, Entry[events.SlashRequested]]
 ) -> Iterator[Finding]:
     ended: set[str] = set()
     for entry in round_.entries:
         event = entry.event
-        if not isinstance(event, SlashVetoed | SlashExecuted):
+        if not isinstance(event, events.SlashVetoed | events.SlashExecuted):
             continue
         request = requested.get(event.client)
         yield at(
@@ -97,11 +90,11 @@ def _endings(
         )
         ended.add(event.client)
         amount = request.event.captured if request is not None else None
-        if isinstance(event, SlashExecuted):
+        if isinstance(event, events.SlashExecuted):
             yield at(entry, "wei that are taken for good", amount, event.amount)
             continue
         yield at(entry, "wei that go back", amount, event.released)
-        released = history.after(entry, Released)
+        released = history.after(entry, events.Released)
         yield at(
             entry,
             "the deposit that they go back to is the client's",
@@ -113,11 +106,11 @@ def _endings(
 
 
 def deposits_at_capture(history: History, role: Role) -> dict[Place, int]:
-    """What each stake held when a part of it was captured, by the place of the event."""
+    """Return the stake before each capture, by the place of the event."""
     return {
         entry.place: ledger.stakes[role, event.owner]
         for entry, event, ledger in movements(history)
-        if isinstance(event, Captured) and event.role is role
+        if isinstance(event, events.Captured) and event.role is role
     }
 
 

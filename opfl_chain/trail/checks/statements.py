@@ -1,26 +1,21 @@
-"""The signatures and proofs that contracts checked stand in what was sent to them.
+"""Checks again the signatures and proofs that contracts verified, from the call data.
 
-Where a contract of somebody else called ours, what it sent is not in the transaction, and is not
-checked here once more.
+If a foreign contract called ours, the transaction does not hold our call data, and the signatures
+are not checked again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from opfl_chain.chain.bindings.events import (
-    KeyRegistered,
-    RoundFinalised,
-    SlashRequested,
-    SlashVetoed,
-)
+from opfl_chain.chain.bindings import events
 from opfl_chain.chain.bls import PublicKey, Signature, verify_possession
-from opfl_chain.chain.contract import Event
+from opfl_chain.chain.contracts.contract import Event
 from opfl_chain.chain.errors import InvalidPoint
-from opfl_chain.chain.statement_signatures import signer_of
-from opfl_chain.protocol.batch import batch_leaf
-from opfl_chain.protocol.beacon import PUBLIC_KEY_BYTES, proof_of_possession_message
-from opfl_chain.protocol.merkle import verify_proof
+from opfl_chain.chain.keys import signer_of
+from opfl_chain.protocol.accumulator import batch_leaf
+from opfl_chain.protocol.hashing import verify_proof
+from opfl_chain.protocol.randomness import PUBLIC_KEY_BYTES, proof_of_possession_message
 from opfl_chain.protocol.statements import (
     Acquittal,
     DeliveryReceipt,
@@ -30,9 +25,8 @@ from opfl_chain.protocol.statements import (
     Statement,
 )
 from opfl_chain.trail.history import History
-from opfl_chain.trail.record import Entry
-from opfl_chain.trail.report import Finding, at
-from opfl_chain.trail.sent import (
+from opfl_chain.trail.record import (
+    Entry,
     Finalise,
     RegisterKey,
     RequestSlash,
@@ -40,14 +34,15 @@ from opfl_chain.trail.sent import (
     VetoWithReceipts,
     decode_call,
 )
+from opfl_chain.trail.report import Finding, at
 
 
-def check(history: History) -> Iterator[Finding]:
+def check_statements(history: History) -> Iterator[Finding]:
     trail = history.trail
-    for registered in trail.of(KeyRegistered):
+    for registered in trail.of(events.KeyRegistered):
         yield from _possession(history, registered)
     for number, round_ in history.rounds.items():
-        for finalised in round_.of(RoundFinalised):
+        for finalised in round_.of(events.RoundFinalised):
             call = decode_call(trail.calls.get(finalised.transaction), Finalise)
             if call is not None and round_.decided is not None:
                 result = RoundResult(
@@ -58,14 +53,14 @@ def check(history: History) -> Iterator[Finding]:
                     finalised.event.model_hash,
                 )
                 yield _two_members(history, finalised, result, call.signatures)
-        for vetoed in round_.of(SlashVetoed):
+        for vetoed in round_.of(events.SlashVetoed):
             yield from _veto(history, vetoed)
-        for requested in round_.of(SlashRequested):
+        for requested in round_.of(events.SlashRequested):
             if requested.event.client not in round_.direct:
                 yield from _batched(history, requested)
 
 
-def _possession(history: History, entry: Entry[KeyRegistered]) -> Iterator[Finding]:
+def _possession(history: History, entry: Entry[events.KeyRegistered]) -> Iterator[Finding]:
     trail, event = history.trail, entry.event
     call = decode_call(trail.calls.get(entry.transaction), RegisterKey)
     if call is None or len(event.public_key) != PUBLIC_KEY_BYTES:
@@ -81,7 +76,7 @@ def _possession(history: History, entry: Entry[KeyRegistered]) -> Iterator[Findi
     yield at(entry, "the member's proof that it holds the key is valid", True, valid)
 
 
-def _veto(history: History, entry: Entry[SlashVetoed]) -> Iterator[Finding]:
+def _veto(history: History, entry: Entry[events.SlashVetoed]) -> Iterator[Finding]:
     job, number, client = history.trail.job, entry.round, entry.event.client
     if number is None:
         return
@@ -95,8 +90,8 @@ def _veto(history: History, entry: Entry[SlashVetoed]) -> Iterator[Finding]:
         yield _two_members(history, entry, acquittal, acquittals.signatures)
 
 
-def _batched(history: History, entry: Entry[SlashRequested]) -> Iterator[Finding]:
-    """A slashed client that did not commit directly signed a commitment that is in the batch."""
+def _batched(history: History, entry: Entry[events.SlashRequested]) -> Iterator[Finding]:
+    """Check that a slashed client without a direct commitment signed one in the batch."""
     trail, number, client = history.trail, entry.round, entry.event.client
     call = decode_call(trail.calls.get(entry.transaction), RequestSlash)
     if call is None or number is None:

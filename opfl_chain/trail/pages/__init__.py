@@ -1,1 +1,1 @@
-"""The trail as pages that a browser shows from a folder, without anything from elsewhere."""
+"""The trail as HTML pages."""

@@ -1,4 +1,4 @@
-"""The page of a round: who committed, who was audited, what was decided, and what it cost."""
+"""The page of a round: commitments, audits, verdicts, slashes and penalties."""
 
 from __future__ import annotations
 
@@ -7,92 +7,78 @@ from collections.abc import Iterator
 from opfl_chain.chain.bindings.events import MemberPenalised
 from opfl_chain.protocol.identifiers import Address
 from opfl_chain.protocol.verdict import Verdict
-from opfl_chain.trail.history import History
-from opfl_chain.trail.pages.event_table import event_table
-from opfl_chain.trail.pages.markup import (
-    Html,
-    chip,
-    facts,
-    folded,
-    heading,
-    hexed,
-    join,
-    link,
-    money,
-    note,
-    page,
-    table,
-    text,
-)
-from opfl_chain.trail.pages.names import Names, round_file
-from opfl_chain.trail.pages.outcome import (
+from opfl_chain.render import html
+from opfl_chain.trail.history import History, RoundHistory, attested_hash, read_verdict
+from opfl_chain.trail.pages.words import (
+    Names,
+    event_table,
     outcome_chip,
     reason_words,
+    round_file,
     slash_chip,
     verdict_words,
 )
-from opfl_chain.trail.round_history import RoundHistory, attested_hash, read_verdict
 
 
 def round_page(history: History, round_: RoundHistory) -> str:
     title = f"Job {history.trail.job}, round {round_.number}: audit trail"
-    return page(title, _body(history, round_, Names(history)))
+    return html.page(title, _body(history, round_, Names(history)))
 
 
-def _body(history: History, round_: RoundHistory, names: Names) -> Iterator[Html]:
+def _body(history: History, round_: RoundHistory, names: Names) -> Iterator[html.Html]:
     yield _navigation(history, round_)
-    yield heading(f"Round {round_.number}", 1)
+    yield html.heading(f"Round {round_.number}", 1)
     yield outcome_chip(round_)
     yield _models(round_)
-    yield heading("Contributions")
+    yield html.heading("Contributions")
     yield _contributions(history, round_, names)
-    yield heading("Beacon")
+    yield html.heading("Beacon")
     yield _beacon(history, round_, names)
-    yield heading("Verdicts")
+    yield html.heading("Verdicts")
     yield _verdicts(history, round_, names)
-    yield heading("Slashes")
+    yield html.heading("Slashes")
     yield _slashes(history, round_, names)
-    yield heading("Penalties of members")
-    yield table(
+    yield html.heading("Penalties of members")
+    yield html.table(
         ("member", "fault", ">amount", ">in block"),
         [
             (
                 names.shown(entry.event.member),
-                text(entry.event.fault.name.lower().replace("_", " ")),
-                money(entry.event.amount),
-                text(entry.block),
+                html.text(entry.event.fault.name.lower().replace("_", " ")),
+                html.money(entry.event.amount),
+                html.text(entry.block),
             )
             for entry in round_.of(MemberPenalised)
         ],
     )
-    yield heading("Where the money went")
+    yield html.heading("Where the money went")
     yield _distributions(history, round_, names)
-    yield heading("Phases")
+    yield html.heading("Phases")
     yield _phases(round_)
-    yield folded(f"All {len(round_.entries)} events", event_table(round_.entries))
+    yield html.folded(f"All {len(round_.entries)} events", event_table(round_.entries))
 
 
-def _navigation(history: History, round_: RoundHistory) -> Html:
-    links = [link("index.html", f"Job {history.trail.job}")]
+def _navigation(history: History, round_: RoundHistory) -> html.Html:
+    links = [html.link("index.html", f"Job {history.trail.job}")]
     for number, words in ((round_.number - 1, "previous"), (round_.number + 1, "next")):
         if number in history.rounds:
-            links.append(link(round_file(number), f"{words}: round {number}"))
-    return Html(f"<nav>{join(links)}</nav>")
+            links.append(html.link(round_file(number), f"{words}: round {number}"))
+    return html.Html(f"<nav>{html.join(links)}</nav>")
 
 
-def _models(round_: RoundHistory) -> Html:
+def _models(round_: RoundHistory) -> html.Html:
     before = round_.opened.event.model_hash if round_.opened is not None else b""
     final = round_.finalised
-    pairs = [("model before", hexed(before, whole=True))]
+    pairs = [("model before", html.hexed(before, whole=True))]
     if final is not None:
-        pairs.append(("model after", hexed(final.event.model_hash, whole=True)))
-        pairs.append(("aggregate", hexed(final.event.aggregate_hash, whole=True)))
+        pairs.append(("model after", html.hexed(final.event.model_hash, whole=True)))
+        pairs.append(("aggregate", html.hexed(final.event.aggregate_hash, whole=True)))
     else:
-        pairs.append(("model after", text("as before" if round_.over else "not known yet")))
-    return facts(pairs)
+        pairs.append(("model after", html.text("as before" if round_.over else "not known yet")))
+    return html.facts(pairs)
 
 
-def _contributions(history: History, round_: RoundHistory, names: Names) -> Html:
+def _contributions(history: History, round_: RoundHistory, names: Names) -> html.Html:
     verdict = round_.verdict
     rows = []
     for client in history.participants(round_):
@@ -100,111 +86,125 @@ def _contributions(history: History, round_: RoundHistory, names: Names) -> Html
         direct = round_.direct.get(client)
         rows.append(
             (
-                Html(f"{text(names.client(client))}"),
-                hexed(direct.event.commitment) if direct is not None else text("in the batch"),
+                html.Html(f"{html.text(names.client(client))}"),
+                html.hexed(direct.event.commitment)
+                if direct is not None
+                else html.text("in the batch"),
                 _audited(round_, client),
                 _judgement(verdict, index),
             )
         )
-    parts = [table(("client", "commitment", "audited", "verdict"), rows)]
+    parts = [html.table(("client", "commitment", "audited", "verdict"), rows)]
     if round_.batch is not None:
         batch = round_.batch
-        words = text(f"A batch of {batch.event.count} in block {batch.block}, root ")
-        parts.append(note(Html(f"{words}{hexed(batch.event.root)}")))
-    return join(parts)
+        words = html.text(f"A batch of {batch.event.count} in block {batch.block}, root ")
+        parts.append(html.note(html.Html(f"{words}{html.hexed(batch.event.root)}")))
+    return html.join(parts)
 
 
-def _audited(round_: RoundHistory, client: Address) -> Html:
+def _audited(round_: RoundHistory, client: Address) -> html.Html:
     if round_.beacon is None and not round_.attested:
-        return text("")
-    return chip("audited", "warn") if round_.is_audited(client) else text("no")
+        return html.text("")
+    return html.chip("audited", "warn") if round_.is_audited(client) else html.text("no")
 
 
-def _judgement(verdict: Verdict | None, index: int) -> Html:
+def _judgement(verdict: Verdict | None, index: int) -> html.Html:
     if verdict is None:
-        return text("")
+        return html.text("")
     if index in verdict.passed:
-        return chip("passed", "good")
+        return html.chip("passed", "good")
     for fault in verdict.faults:
         if fault.client == index:
-            return chip(reason_words(fault.reason), "bad")
-    return text("not judged")
+            return html.chip(reason_words(fault.reason), "bad")
+    return html.text("not judged")
 
 
-def _beacon(history: History, round_: RoundHistory, names: Names) -> Html:
+def _beacon(history: History, round_: RoundHistory, names: Names) -> html.Html:
     parts = []
     if round_.beacon is not None:
         published = round_.beacon
         parts.append(
-            facts(
+            html.facts(
                 [
-                    ("seed", hexed(published.event.seed, whole=True)),
-                    ("signature", hexed(published.event.signature)),
-                    ("published", text(f"in block {published.block}")),
+                    ("seed", html.hexed(published.event.seed, whole=True)),
+                    ("signature", html.hexed(published.event.signature)),
+                    ("published", html.text(f"in block {published.block}")),
                 ]
             )
         )
     elif round_.schedule is not None:
         words = f"None: past block {round_.schedule.beacon} without one, everyone is audited."
-        parts.append(note(text(words)))
+        parts.append(html.note(html.text(words)))
     if round_.partials:
         rows = []
         for member in history.terms.members:
             entry = round_.partials.get(member)
             if entry is None:
-                row = (names.shown(member), chip("withheld", "bad"), text(""))
+                row = (names.shown(member), html.chip("withheld", "bad"), html.text(""))
             else:
-                row = (names.shown(member), hexed(entry.event.signature), text(entry.block))
+                row = (
+                    names.shown(member),
+                    html.hexed(entry.event.signature),
+                    html.text(entry.block),
+                )
             rows.append(row)
-        parts.append(table(("member", "partial signature", ">in block"), rows))
-    return join(parts)
+        parts.append(html.table(("member", "partial signature", ">in block"), rows))
+    return html.join(parts)
 
 
-def _verdicts(history: History, round_: RoundHistory, names: Names) -> Html:
+def _verdicts(history: History, round_: RoundHistory, names: Names) -> html.Html:
     rows = []
     for member in history.terms.members:
         entry = round_.attested.get(member)
         if entry is None:
-            rows.append((names.shown(member), chip("silent", "warn"), text(""), text(""), text("")))
+            rows.append(
+                (
+                    names.shown(member),
+                    html.chip("silent", "warn"),
+                    html.text(""),
+                    html.text(""),
+                    html.text(""),
+                )
+            )
             continue
         verdict = read_verdict(entry)
         if not round_.majority:
-            side = chip("no majority", "warn")
+            side = html.chip("no majority", "warn")
         else:
             agrees = member in round_.majority
-            side = chip("majority", "good") if agrees else chip("dissents", "bad")
+            side = html.chip("majority", "good") if agrees else html.chip("dissents", "bad")
         rows.append(
             (
                 names.shown(member),
                 side,
-                verdict_words(verdict) if verdict is not None else chip("no verdict", "bad"),
+                verdict_words(verdict) if verdict is not None else html.chip("no verdict", "bad"),
                 _faults(history, verdict, names),
-                hexed(attested_hash(entry)),
+                html.hexed(attested_hash(entry)),
             )
         )
-    return table(("member", "", "verdict", "faults", "hash"), rows)
+    return html.table(("member", "", "verdict", "faults", "hash"), rows)
 
 
-def _faults(history: History, verdict: Verdict | None, names: Names) -> Html:
+def _faults(history: History, verdict: Verdict | None, names: Names) -> html.Html:
     if verdict is None:
-        return text("")
+        return html.text("")
     lines = []
     for fault in verdict.faults:
         client = history.client_at.get(fault.client)
         who = names.client(client) if client is not None else f"no client {fault.client}"
-        lines.append(text(f"{who}: {reason_words(fault.reason)}"))
-    return Html("<br>".join(lines))
+        lines.append(html.text(f"{who}: {reason_words(fault.reason)}"))
+    return html.Html("<br>".join(lines))
 
 
-def _slashes(history: History, round_: RoundHistory, names: Names) -> Html:
-    return table(
+def _slashes(history: History, round_: RoundHistory, names: Names) -> html.Html:
+    return html.table(
         ("client", "reason", ">set aside", ">requested in block", "outcome"),
         [
             (
-                Html(text(names.client(client))),
-                text(slash.requested.event.reason.name.lower().replace("_", " ")),
-                money(slash.requested.event.captured),
-                text(slash.requested.block),
+                html.Html(html.text(names.client(client))),
+                html.text(slash.requested.event.reason.name.lower().replace("_", " ")),
+                html.money(slash.requested.event.captured),
+                html.text(slash.requested.block),
                 slash_chip(slash),
             )
             for (number, client), slash in history.slashes.items()
@@ -213,7 +213,7 @@ def _slashes(history: History, round_: RoundHistory, names: Names) -> Html:
     )
 
 
-def _distributions(history: History, round_: RoundHistory, names: Names) -> Html:
+def _distributions(history: History, round_: RoundHistory, names: Names) -> html.Html:
     rows = []
     for distribution in history.distributions:
         cause, found = distribution.cause, distribution.distributed
@@ -225,19 +225,19 @@ def _distributions(history: History, round_: RoundHistory, names: Names) -> Html
         rows.append(
             (
                 names.shown(cause.who),
-                money(cause.event.amount),
-                money(found.event.burned),
-                money(found.event.to_treasury),
-                money(found.event.to_committee),
-                text(", ".join(names.of(entry.event.account) for entry in members)),
+                html.money(cause.event.amount),
+                html.money(found.event.burned),
+                html.money(found.event.to_treasury),
+                html.money(found.event.to_committee),
+                html.text(", ".join(names.of(entry.event.account) for entry in members)),
             )
         )
-    return table(("from", ">amount", ">burned", ">treasury", ">committee", "paid to"), rows)
+    return html.table(("from", ">amount", ">burned", ">treasury", ">committee", "paid to"), rows)
 
 
-def _phases(round_: RoundHistory) -> Html:
+def _phases(round_: RoundHistory) -> html.Html:
     if round_.opened is None or round_.schedule is None:
-        return note(text("not opened"))
+        return html.note(html.text("not opened"))
     schedule, opened = round_.schedule, round_.opened.block
     spans = [
         ("commit", opened, schedule.commit),
@@ -247,7 +247,7 @@ def _phases(round_: RoundHistory) -> Html:
         ("finalise", schedule.attest + 1, schedule.finalise),
         ("request slashes", schedule.attest + 1, schedule.request),
     ]
-    return table(
+    return html.table(
         ("phase", ">first block", ">last block"),
-        [(text(name), text(first), text(last)) for name, first, last in spans],
+        [(html.text(name), html.text(first), html.text(last)) for name, first, last in spans],
     )

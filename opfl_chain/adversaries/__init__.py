@@ -1,0 +1,1 @@
+"""Every way to cheat, by name, for demonstrations, tests and evaluation."""

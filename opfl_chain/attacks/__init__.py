@@ -1,1 +1,0 @@
-"""What a cheating client submits: no chain, no MPC, and nobody's secrets but its own."""

@@ -1,0 +1,257 @@
+"""Benchmark of faults: daemons are killed and restarted at random points of whole jobs."""
+
+from __future__ import annotations
+
+import math
+import random
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from opfl_chain.chain.bindings.types import Phases
+from opfl_chain.jobs.localnet.daemon import LocalnetError
+from opfl_chain.jobs.localnet.localnet import Localnet
+from opfl_chain.jobs.localnet.outcome import PASSED, JobOutcome
+from opfl_chain.jobs.localnet.plan import Plan
+
+LONGEST_DELAY = 1.0
+"""Seconds. The activity of a daemon at that time is up to the machine: nothing may depend on it."""
+LONGEST_ABSENCE = 16
+"""Blocks."""
+MOST_KILLS = 3
+CHEAT: Final = "amplify:10"
+PLAN: Final = Plan(
+    clients=(None, None, CHEAT),
+    rounds=2,
+    audit_rate=0.5,
+    dataset="synthetic",
+    score=False,
+    phases=Phases(
+        enrol=60,
+        commit=60,
+        beacon=90,
+        deliver=60,
+        attest=120,
+        finalise=60,
+        request=60,
+        veto=60,
+    ),
+)
+"""Phases outlast three absences in a row, so that a restarted daemon misses no deadline."""
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Kill:
+    """SIGKILL `delay` seconds after a job reaches a point; restart `absence` blocks later."""
+
+    name: str
+    point: str
+    delay: float
+    absence: int
+
+    @property
+    def report(self) -> dict[str, Any]:
+        return {
+            "who": self.name,
+            "point": self.point,
+            "delay_seconds": round(self.delay, 3),
+            "absent_blocks": self.absence,
+        }
+
+
+def points_of(rounds: int) -> list[str]:
+    """List the points of a job in order."""
+    phases = ("committing", "signing the beacon", "delivering and auditing", "adding up")
+    inside = [f"round {number}: {phase}" for number in range(rounds) for phase in phases]
+    return ["enrolling", *inside, "slashing and leaving"]
+
+
+def point_of(net: Localnet) -> str:
+    """Return the current point of a job."""
+    view = net.view
+    round_ = view.latest_round()
+    if round_ is None:
+        return "enrolling"
+    if view.is_closed:
+        return "slashing and leaving"
+    phase = "adding up"
+    if round_.verdict_hash is None and round_.over is None:
+        phase = "delivering and auditing"
+        if round_.seed is None:
+            closed = net.devnet.rpc.block_number() >= round_.schedule.commit
+            phase = "signing the beacon" if closed else "committing"
+    return f"round {round_.number}: {phase}"
+
+
+def draw_kills(seed: int, names: Sequence[str], rounds: int) -> list[Kill]:
+    """Draw one to three kills, the same ones for the same seed."""
+    source = random.Random(seed)
+    return [
+        Kill(
+            source.choice(names),
+            source.choice(points_of(rounds)),
+            source.uniform(0, LONGEST_DELAY),
+            math.ceil(source.uniform(0, LONGEST_ABSENCE)),
+        )
+        for _ in range(source.randint(1, MOST_KILLS))
+    ]
+
+
+class Killer:
+    """Executes kills and restarts; a localnet calls it repeatedly as `each`."""
+
+    def __init__(self, net: Localnet, kills: Sequence[Kill]) -> None:
+        self._net = net
+        self._points = points_of(net.plan.rounds)
+        self._waiting = list(kills)
+        self._due: list[tuple[float, Kill]] = []
+        self.done: list[Kill] = []
+
+    def __call__(self) -> None:
+        now = time.monotonic()
+        place = self._points.index(point_of(self._net))
+        for kill in [k for k in self._waiting if self._points.index(k.point) <= place]:
+            self._waiting.remove(kill)
+            self._due.append((now + kill.delay, kill))
+        for at, kill in [each for each in self._due if each[0] <= now]:
+            self._due.remove((at, kill))
+            self._strike(kill)
+
+    def _strike(self, kill: Kill) -> None:
+        """Kill the named daemon, or the next one if it has left or is down already."""
+        names = list(self._net.daemons)
+        place = names.index(kill.name)
+        for name in (*names[place:], *names[:place]):
+            daemon = self._net.daemons[name]
+            if daemon.started and daemon.alive:
+                self._net.kill(name, kill.absence)
+                self.done.append(replace(kill, name=name))
+                return
+
+
+@dataclass(frozen=True)
+class FaultRun:
+    """The result of one job. `folder` is kept if the job went wrong."""
+
+    seed: int
+    kills: list[dict[str, Any]]
+    seconds: float
+    wrong_verdicts: list[str]
+    lost: list[str]
+    lost_wei: int
+    stuck: str | None
+    folder: Path | None
+
+    @property
+    def is_right(self) -> bool:
+        return not (self.wrong_verdicts or self.lost or self.stuck)
+
+    @property
+    def report(self) -> dict[str, Any]:
+        outcome = "right" if self.is_right else "stuck" if self.stuck else "wrong"
+        return {
+            "seed": self.seed,
+            "kills": self.kills,
+            "seconds": round(self.seconds, 1),
+            "outcome": outcome,
+            "wrong_verdicts": self.wrong_verdicts,
+            "lost": self.lost,
+            "lost_wei": self.lost_wei,
+            "stuck": self.stuck,
+        }
+
+
+def run_with_faults(seed: int, tell: Tell = lambda text: None) -> FaultRun:
+    """Play one job, kill daemons as the seed draws, and compare the outcome with the right one."""
+    folder = Path(tempfile.mkdtemp(prefix=f"opfl-faults-{seed}-"))
+    plan, started = replace(PLAN, seed=seed), time.monotonic()
+    stuck, outcome = None, None
+    with Localnet(plan, folder, tell) as net:
+        killer = Killer(net, draw_kills(seed, list(net.daemons), plan.rounds))
+        try:
+            net.start(killer)
+            net.run(killer)
+        except LocalnetError as error:
+            stuck = str(error)
+        else:
+            outcome = JobOutcome.of(net)
+    wrong = wrong_verdicts(plan, outcome) if outcome else []
+    lost = losses(plan, outcome) if outcome else {}
+    run = FaultRun(
+        seed,
+        [kill.report for kill in killer.done],
+        time.monotonic() - started,
+        wrong,
+        list(lost),
+        sum(lost.values()),
+        stuck,
+        folder,
+    )
+    if not run.is_right:
+        return run
+    shutil.rmtree(folder)
+    return replace(run, folder=None)
+
+
+def wrong_verdicts(plan: Plan, outcome: JobOutcome) -> list[str]:
+    """Return a sentence for every wrong or missing verdict and slash."""
+    found = []
+    executed = outcome.executed()
+    caught = False
+    for number in range(plan.rounds):
+        if number >= outcome.rounds or not outcome.is_final(number):
+            found.append(f"round {number} has no result")
+            continue
+        for client, cheat in enumerate(plan.clients):
+            name = f"client-{client}"
+            if cheat is not None and caught:
+                continue  # it has no deposit left to commit with
+            right = PASSED
+            if cheat is not None and outcome.is_audited(number, name):
+                right, caught = "REPLAY_OUTSIDE", True
+            verdict = outcome.verdict(number, name)
+            if verdict != right:
+                found.append(f"round {number}: {name} is {verdict}, it should be {right}")
+            paid = executed.get((number, name), PASSED)
+            if paid != right:
+                found.append(f"round {number}: {name} was slashed for {paid}, not for {right}")
+    return found
+
+
+def losses(plan: Plan, outcome: JobOutcome) -> dict[str, int]:
+    """Return wrongly lost wei by a sentence that names the loser; other losses count 0 wei."""
+    honest = [f"client-{i}" for i, cheat in enumerate(plan.clients) if cheat is None]
+    honest += [f"member-{i}" for i in range(len(plan.members))]
+    found = {
+        f"{name} lost {wei} wei": wei for name in honest if (wei := outcome.lost_wei(name)) != 0
+    }
+    if outcome.unaccounted_wei:
+        found["wei are unaccounted for"] = abs(outcome.unaccounted_wei)
+    for number in range(outcome.rounds):
+        for name in sorted(set(honest) - outcome.participants(number) - outcome.attested(number)):
+            found[f"round {number}: the work of {name} is missing"] = 0
+    if (failure := outcome.report.first_failure) is not None:
+        found[f"the trail does not hold: {failure}"] = 0
+    return found
+
+
+def faults_report(reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Summarise the reports of all runs, which it includes as `each`."""
+    return {
+        "runs": len(reports),
+        "wrong_verdicts": sum(len(each["wrong_verdicts"]) for each in reports),
+        "lost_wei": sum(each["lost_wei"] for each in reports),
+        "stuck_runs": sum(each["stuck"] is not None for each in reports),
+        "other_losses": sum(len(each["lost"]) for each in reports if not each["lost_wei"]),
+        "kills": sum(len(each["kills"]) for each in reports),
+        "seconds": round(sum(each["seconds"] for each in reports), 1),
+        "clients": len(PLAN.clients),
+        "rounds_of_a_run": PLAN.rounds,
+        "audit_rate": PLAN.audit_rate,
+        "each": list(reports),
+    }

@@ -1,1 +1,0 @@
-"""What is measured, side by side: the straightforward way and ours."""

@@ -1,0 +1,1 @@
+"""Compilation of the contracts, and the base classes of their Python bindings."""

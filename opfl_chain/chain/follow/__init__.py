@@ -1,0 +1,1 @@
+"""Events, each handled exactly once, through reorganisations."""

@@ -1,0 +1,1 @@
+"""Transactions, each executed exactly once."""

@@ -1,0 +1,1 @@
+"""Boolean circuits over secret-shared words."""

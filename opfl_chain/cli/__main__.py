@@ -1,0 +1,5 @@
+"""`python -m opfl_chain.cli`."""
+
+from opfl_chain.cli import main
+
+main()

@@ -1,0 +1,231 @@
+"""`opfl demo`: the whole protocol, live, on this machine."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from rich.console import Console
+
+from opfl_chain.cli.options import Chain, JsonFile
+from opfl_chain.system.files import write_atomically
+
+if TYPE_CHECKING:
+    from opfl_chain.jobs.localnet.plan import Plan
+
+
+FEWEST_CLIENTS, MOST_CLIENTS = 2, 32
+CHEATS = ("reuse:2", "amplify:10")
+
+
+def demo(
+    clients: Annotated[
+        int,
+        typer.Option(
+            min=FEWEST_CLIENTS,
+            max=MOST_CLIENTS,
+            metavar="N",
+            help="Number of clients, including cheats; one process each.",
+        ),
+    ] = 5,
+    cheat: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Attack of a cheating client; repeat for several cheats, which are the last"
+            " clients. Default: reuse:2 and amplify:10; `none` for no cheats.",
+        ),
+    ] = None,
+    rounds: Annotated[
+        int, typer.Option(min=1, max=1000, metavar="N", help="Number of rounds.")
+    ] = 24,
+    audit_rate: Annotated[
+        float,
+        typer.Option(
+            metavar="P", min=0.0, max=1.0, help="Probability that a contribution is audited."
+        ),
+    ] = 0.3,
+    chain: Chain = "anvil",
+    model: Annotated[str, typer.Option(metavar="NAME", help="Model to train.")] = "lenet-61706",
+    scheme: Annotated[
+        Literal["shares", "mpc"],
+        typer.Option(
+            help="Commitment scheme of gradients: hashes of shares, or as in the paper a Keccak"
+            " tree that is opened inside MPC, which takes seconds per gradient.",
+        ),
+    ] = "shares",
+    dataset: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="Training data: mnist, or synthetic, which needs no files."
+        ),
+    ] = "mnist",
+    seed: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            max=2**31 - 1,
+            metavar="N",
+            help="Seed of the first model and the data. Keys, and thus the audits, are always new.",
+        ),
+    ] = 1,
+    kill: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ROLE:N@roundR",
+            help="Kill a process in the middle of a round and restart it four blocks later:"
+            " committee:1@round3, client:0@round2, server@round4. May be repeated.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path,
+        typer.Option(
+            metavar="DIR",
+            file_okay=False,
+            help="Folder for logs, settings, audit trail and report.html; those of the last demo"
+            " are moved to DIR-before.",
+        ),
+    ] = Path("runs/demo"),
+    json_file: JsonFile = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.svg", help="Save the final screen as a picture.", dir_okay=False
+        ),
+    ] = None,
+) -> None:
+    """Run a whole job on this machine, in which cheats lose their deposits.
+
+    Starts a chain and a process for every party: three committee members, a
+    server, and clients that train a model together. Nothing is simulated: the
+    clients commit to their gradients on chain, the members draw the audits,
+    replay those steps inside secure multi-party computation, attest their
+    verdicts, and slash clients that failed twice. Idle blocks are skipped:
+    when all have committed, the empty blocks up to the deadline are mined.
+
+    \b
+    Cheats, with their parameter and its default:
+      reuse[:K=5]         a fresh gradient every K rounds, reused in between
+      reverse[:G=1]       minus G times the gradient
+      amplify[:G=10]      G times the gradient
+      free-rider[:S=0.1]  the last change of the model, plus noise
+      backdoor[:G=10]     a trigger in the image, with G times the weight
+      label-flip          trains on labels that it did not commit to
+      adaptive[:B=1]      descends on the boundary, at B times the gradient's norm
+      tail-1[:B=1], tail-10[:B=1]  the same on 1 % and 10 % of the coordinates
+      drift[:P=0.5]       moves by P of the boundary: no audit sees it
+      poison              commits to wrong labels from the start: no audit sees it
+      withhold-shares, wrong-opening, other-input: faulty deliveries
+
+    Examples:
+
+    \b
+      opfl demo                                  # two cheats among five
+      opfl demo --rounds 3 --audit-rate 1        # the quickest
+      opfl demo --cheat free-rider --cheat wrong-opening --clients 4
+      opfl demo --kill committee:1@round3 --kill server@round5
+      opfl demo --cheat none --scheme mpc
+    """
+    started = time.monotonic()
+    from opfl_chain.jobs.demo.demo import Kill, fresh_folder, run_demo
+    from opfl_chain.jobs.demo.page import write_page
+    from opfl_chain.jobs.demo.tables import print_result, save_picture
+    from opfl_chain.jobs.localnet.daemon import PlanInvalid
+
+    console = Console()
+    plan = _plan(clients, cheat, rounds, audit_rate, chain, model, scheme, dataset, seed)
+    try:
+        kills = [Kill.parse(text, plan) for text in kill or ()]
+    except PlanInvalid as error:
+        raise typer.BadParameter(str(error), param_hint="--kill") from None
+    _require_dataset(dataset)
+    folder = fresh_folder(out)
+    try:
+        result = run_demo(plan, kills, folder, console, started)
+    except KeyboardInterrupt:
+        console.print(
+            f"interrupted: all processes were stopped, their logs are in {folder / 'net'}"
+        )
+        raise
+    print_result(console, result)
+    text = json.dumps(result.report, indent=2) + "\n"
+    write_atomically(folder / "result.json", text)
+    if json_file is not None:
+        write_atomically(json_file, text)
+    write_page(folder / "report.html", result)
+    if record is not None:
+        save_picture(record, result)
+    console.print(
+        f"report: {folder / 'report.html'}, audit trail: {folder / 'trail' / 'index.html'}",
+        soft_wrap=True,
+        highlight=False,
+    )
+    if not result.trail.holds:
+        raise typer.Exit(1)
+
+
+def _plan(
+    clients: int,
+    cheats: list[str] | None,
+    rounds: int,
+    audit_rate: float,
+    chain: Chain,
+    model: str,
+    scheme: str,
+    dataset: str,
+    seed: int,
+) -> Plan:
+    """Make the plan; an error names the invalid option."""
+    from opfl_chain.adversaries.gradients.attack import AttackError
+    from opfl_chain.jobs.localnet.daemon import PlanInvalid
+    from opfl_chain.jobs.localnet.plan import Plan
+    from opfl_chain.learning.data.datasets import DATASETS
+    from opfl_chain.learning.errors import ModelError
+    from opfl_chain.learning.registry import model_named
+    from opfl_chain.protocol.commitments import Scheme
+
+    try:
+        model_named(model)
+    except ModelError as error:
+        raise typer.BadParameter(str(error), param_hint="--model") from None
+    if dataset not in DATASETS:
+        known = ", ".join(DATASETS)
+        raise typer.BadParameter(
+            f"unknown data set {dataset!r}, known: {known}", param_hint="--dataset"
+        )
+    named = list(CHEATS) if cheats is None else [name for name in cheats if name != "none"]
+    if clients - len(named) < 1:
+        raise typer.BadParameter(
+            f"{len(named)} cheats among {clients} clients: at least one must be honest",
+            param_hint="--clients",
+        )
+    try:
+        return Plan(
+            clients=(*([None] * (clients - len(named))), *named),
+            rounds=rounds,
+            audit_rate=audit_rate,
+            chain=chain,
+            model=model,
+            scheme=Scheme(scheme),
+            dataset=dataset,
+            seed=seed,
+        )
+    except (AttackError, PlanInvalid) as error:
+        raise typer.BadParameter(str(error), param_hint="--cheat") from None
+
+
+def _require_dataset(name: str) -> None:
+    """Load the data set before anything starts, so that not every client fetches it."""
+    from opfl_chain.jobs.localnet.daemon import DataMissing
+    from opfl_chain.learning.data.datasets import load_dataset
+    from opfl_chain.learning.errors import DatasetMissing
+
+    try:
+        load_dataset(name)
+    except DatasetMissing as error:
+        raise DataMissing(
+            f"{error}\n  - opfl demo --dataset synthetic, which needs no files"
+        ) from None

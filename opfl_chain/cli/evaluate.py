@@ -1,0 +1,228 @@
+"""`opfl evaluate`: evaluation of the rules."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+import typer
+from rich.console import Console
+from rich.markdown import Markdown
+from rich.table import Table
+
+from opfl_chain.cli.options import JsonFile, write_json
+from opfl_chain.render.text import terminal_table
+
+evaluate = typer.Typer(help="Evaluate rules on honest and cheating clients.", no_args_is_help=True)
+
+RUNS = [
+    f"{model}-{dataset}"
+    for model in ("lenet-61706", "lenet-431080")
+    for dataset in ("mnist", "fashion-mnist")
+]
+Out: TypeAlias = Annotated[
+    Path, typer.Option(metavar="DIR", help="Folder for JSON, Markdown and PNG.", file_okay=False)
+]
+Records: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Recorded runs, in folders MODEL-DATASET.", file_okay=False),
+]
+Only: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(metavar="MODEL-DATASET", help="Runs to evaluate; attacks use the first."),
+]
+Make: TypeAlias = Annotated[bool, typer.Option("--make", help="Train and replay missing records.")]
+Threads: TypeAlias = Annotated[
+    bool, typer.Option("--threads", help="Replay in three threads, not three processes.")
+]
+DataDir: TypeAlias = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Folder of data sets.", file_okay=False)
+]
+Quick: TypeAlias = Annotated[
+    bool, typer.Option("--quick", help="Use few steps; takes minutes. Results are marked as quick.")
+]
+SUMMARIES = {
+    "general-attacks": "Reuse, reverse, label flip, amplify and more: acceptance by each verifier.",
+    "adaptive-pgd": "White-box attackers that descend on the verifier's penalty.",
+    "tail-pgd": "White-box attackers on few coordinates, against the paper's grids.",
+    "drift": "Gain of a client that stays within the boundary for a thousand rounds.",
+    "cost": "Cost of five clients over a thousand rounds: full MPC and OPFL, everything included.",
+    "deterrence": "Detection in simulated jobs, and the gain of each cheat.",
+    "all": "All of these that are not in the folder yet.",
+}
+
+
+@evaluate.callback()
+def main() -> None:
+    """Evaluate rules on honest and cheating clients."""
+
+
+@evaluate.command()
+def boundary(
+    records: Annotated[
+        Path,
+        typer.Option(
+            metavar="DIR", help="Recorded runs, in folders MODEL-DATASET.", file_okay=False
+        ),
+    ],
+    json_file: JsonFile = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder for tables and plots.", file_okay=False),
+    ] = None,
+    only: Annotated[
+        list[str], typer.Option(metavar="MODEL-DATASET", help="Runs to evaluate.")
+    ] = RUNS,
+    rule: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Rules to evaluate, of this package or of plug-ins.",
+            show_default="paper and guided",
+        ),
+    ] = None,
+    calibration_steps: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Number of first steps of a run that rules are calibrated on.",
+            show_default="100, or 20 with --quick",
+        ),
+    ] = None,
+    make: Annotated[
+        bool, typer.Option("--make", help="Train and replay missing records; takes hours.")
+    ] = False,
+    threads: Annotated[
+        bool, typer.Option("--threads", help="Replay in three threads, not three processes.")
+    ] = False,
+    data_dir: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Folder of data sets.", file_okay=False)
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Use few steps, for a first look.")
+    ] = False,
+) -> None:
+    """Show how often rules reject honest steps, and which cheats they detect.
+
+    A rule is calibrated on the first steps of a run, and judges the others.
+    Records hold honest steps and their replays in MPC, so rules are compared
+    without replaying.
+    """
+    from opfl_chain.cli.options import step_bars
+    from opfl_chain.lab.boundary import recording
+    from opfl_chain.lab.boundary.evaluated import Extent
+    from opfl_chain.lab.boundary.pages import write_pages
+    from opfl_chain.lab.boundary.records import RunName
+    from opfl_chain.lab.boundary.report import boundary_report, opened
+    from opfl_chain.rules.registry import BUILTIN_RULES, rule_named
+
+    runs = [RunName.parse(name) for name in only]
+    rules = [rule_named(name) for name in rule] if rule else BUILTIN_RULES
+    committees = recording.three_threads if threads else recording.three_processes
+    extent = Extent.quick() if quick else Extent()
+    if calibration_steps is not None:
+        extent = replace(extent, calibration_steps=calibration_steps)
+    with step_bars(Console(stderr=True)) as progress:
+        for run in runs if make else ():
+            plan = recording.plan_of(run, quick)
+            recording.record(records, run, plan, rules, committees, progress, data_dir)
+        evaluated = opened(records, runs, rules, extent, progress)
+        report = boundary_report(evaluated, recording.replayed_by(committees), data_dir)
+    Console().print(table_of(report["rows"]))
+    write_json(json_file, report)
+    if out is not None:
+        write_pages(out, report, evaluated)
+
+
+def table_of(rows: list[dict[str, Any]]) -> Table:
+    """Lay out rejections and detection floors for the terminal."""
+    return terminal_table(
+        ("rule", "run", ">rejected", ">95 %", ">dense", ">top 1 %"),
+        (
+            (
+                row["rule"],
+                f"{row['model']}-{row['dataset']}",
+                f"{row['rejected']:,} of {row['honest_steps']:,}",
+                f"< {row['frr_upper95']:.2%}",
+                *(_floor(row[f"floor_{kind}_100"]) for kind in ("dense", "top1pct")),
+            )
+            for row in rows
+        ),
+        title="Honest steps rejected, and the smallest cheats that always are",
+        caption="cheats relative to the norm of the gradient",
+    )
+
+
+def _floor(size: float | None) -> str:
+    return "> 1" if size is None else f"{size:.1e}"
+
+
+def register(evaluate: typer.Typer) -> None:
+    """Add the commands of the lab."""
+    for name, summary in SUMMARIES.items():
+        evaluate.command(name, help=summary)(_command(name))
+    evaluate.command("page")(page)
+
+
+def _command(name: str):  # type: ignore[no-untyped-def]
+    def command(
+        out: Out,
+        records: Records = None,
+        only: Only = None,
+        make: Make = False,
+        threads: Threads = False,
+        data_dir: DataDir = None,
+        quick: Quick = False,
+    ) -> None:
+        run(name, out, records, only, make, threads, data_dir, quick)
+
+    return command
+
+
+def run(
+    name: str,
+    out: Path,
+    records: Path | None,
+    only: list[str] | None,
+    make: bool,
+    threads: bool,
+    data_dir: Path | None,
+    quick: bool,
+) -> None:
+    """Compute missing results, and show the tables."""
+    from dataclasses import replace
+
+    from opfl_chain.cli.options import step_bars
+    from opfl_chain.lab.boundary import recording
+    from opfl_chain.paper.lab import WITHOUT_RECORDS, Lab, chosen
+    from opfl_chain.paper.pages import write_result
+    from opfl_chain.paper.results import LabSettings, Results
+
+    settings = LabSettings.quickly() if quick else LabSettings()
+    if only:
+        settings = replace(settings, runs=tuple(only))
+    committees = recording.three_threads if threads else recording.three_processes
+    with step_bars(Console(stderr=True)) as progress:
+        lab = Lab(settings, Results(out), records, committees, progress, data_dir)
+        names = chosen(name)
+        if make and not set(names) <= set(WITHOUT_RECORDS):
+            lab.make_records()
+        written = [write_result(out, lab.evaluate(each)) for each in names]
+    for text in written:
+        Console().print(Markdown(text))
+
+
+def page(
+    results: Annotated[
+        Path, typer.Option(metavar="DIR", help="Results of `evaluate all`.", file_okay=False)
+    ],
+    to: Annotated[Path, typer.Option(metavar="FILE", help="Page to write.", dir_okay=False)],
+) -> None:
+    """Write one page of all results in a folder, such as docs/EVALUATION.md."""
+    from opfl_chain.paper.pages import write_page
+    from opfl_chain.paper.results import Results
+
+    write_page(Results(results), to)
+
+
+register(evaluate)

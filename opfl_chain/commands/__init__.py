@@ -1,1 +1,0 @@
-"""The sub-commands of `opfl`, one file each."""

@@ -1,1 +1,0 @@
-"""How often each rule rejects an honest client, and the smallest cheat that it sees."""

@@ -1,0 +1,1 @@
+"""`opfl demo`: a whole job, shown live and accounted for at its end."""

@@ -1,0 +1,121 @@
+"""Tables that a demo prints at its end."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections import Counter
+from pathlib import Path
+
+from rich._export_format import CONSOLE_SVG_FORMAT
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from opfl_chain.jobs.demo.result import Cost, DemoResult
+from opfl_chain.jobs.demo.screen import clients_table, legend
+from opfl_chain.render.text import (
+    bytes_in_words,
+    count_or_blank,
+    light_table,
+    rounded_ether,
+    seconds_in_words,
+)
+
+# Without the fonts that rich would load from the network.
+_FORMAT = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
+_WIDTH = 96
+
+
+def print_result(console: Console, result: DemoResult) -> None:
+    if result.status is not None:
+        console.print(clients_table(result.status), legend(), Text(), sep="\n")
+    console.print(balances(result))
+    console.print(cost_table(result))
+    console.print(summary(result), soft_wrap=True)
+
+
+def balances(result: DemoResult) -> Table:
+    columns = ("", "cheat", ">before", ">after", ">rounds", ">audited", ">failed", ">slashed")
+    table = light_table(
+        (*columns, ">earned"), title="Deposits before and after, in ETH", dense=True
+    )
+    for column in table.columns[:2]:
+        column.no_wrap = True
+    for client in result.clients:
+        table.add_row(
+            client.name,
+            client.cheat or Text("honest", style="dim"),
+            rounded_ether(client.deposit_before),
+            rounded_ether(client.deposit_after),
+            str(client.rounds),
+            count_or_blank(client.audited),
+            count_or_blank(client.failed),
+            _amount(client.slashed),
+            "",
+            style="red" if client.slashed else None,
+        )
+    for member in result.members:
+        before, after = map(rounded_ether, (member.deposit_before, member.deposit_after))
+        row = (member.name, "", before, after, "", "", "", _amount(member.penalised))
+        table.add_row(*row, _amount(member.earned), style="red" if member.penalised else None)
+    table.add_row("treasury", "", "", "", "", "", "", "", _amount(result.treasury_credit))
+    table.add_row("burned", "", "", "", "", "", "", "", _amount(result.burned))
+    return table
+
+
+def cost_table(result: DemoResult) -> Table:
+    processes = Counter(name.partition("-")[0] for name in result.costs)
+    return light_table(
+        ("role", ">processes", ">gas", ">sent", ">received", ">sent in MPC", ">CPU"),
+        (
+            (role, count_or_blank(processes[role]), *cost_cells(cost))
+            for role, cost in result.roles.items()
+        ),
+        title="Cost of each role",
+        dense=True,
+    )
+
+
+def cost_cells(cost: Cost) -> list[str]:
+    sizes = (cost.bytes_sent, cost.bytes_received, cost.mpc_bytes_sent)
+    return [
+        f"{cost.gas:,}",
+        *(bytes_in_words(size) if size else "" for size in sizes),
+        seconds_in_words(cost.cpu_seconds) if cost.cpu_seconds else "",
+    ]
+
+
+def summary(result: DemoResult) -> Text:
+    """Summarise the result in three lines."""
+    cheats = sum(client.cheat is not None for client in result.clients)
+    line = Text()
+    line.append(f"{result.caught} of {cheats} cheats slashed", style="bold")
+    line.append(f" ({result.cheats_audited} audited while they cheated), ")
+    style = "bold red" if result.honest_slashed else "bold green"
+    line.append(f"{result.honest_slashed} honest clients lost anything", style=style)
+    scored = sorted(result.accuracies.items())
+    if scored:
+        line.append(f"\naccuracy {scored[0][1]:.1%} → {scored[-1][1]:.1%}", style="cyan")
+        line.append(
+            f" in {result.outcome.rounds} rounds, {seconds_in_words(result.seconds, 0)} in all"
+        )
+    facts = f"{len(result.outcome.trail.entries)} events, {sum(result.trail.facts.values()):,}"
+    if result.trail.holds:
+        line.append("\naudit trail verified", style="green")
+        line.append(f": {facts} facts recomputed from the chain alone")
+    else:
+        line.append(f"\naudit trail does not hold: {result.trail.first_failure}", style="bold red")
+    return line
+
+
+def _amount(wei: int) -> str:
+    return rounded_ether(wei) if wei else ""
+
+
+def save_picture(path: Path, result: DemoResult) -> None:
+    """Draw the result anew, independent of the width of the user's terminal."""
+    console = Console(record=True, width=_WIDTH, file=io.StringIO(), force_terminal=True)
+    print_result(console, result)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    console.save_svg(str(path), title="opfl demo", code_format=_FORMAT)

@@ -1,0 +1,1 @@
+"""Evaluation of boundaries: honest rejections, and the smallest cheat that is seen."""

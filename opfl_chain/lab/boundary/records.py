@@ -1,0 +1,178 @@
+"""Recorded replays of a run by one rule, checked to belong to the policy they are read with.
+
+A folder may name its policy. Steps and replays do not, but their sizes, lifts and scales reveal
+another model, batch size or loss scale.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+
+from opfl_chain.lab.calibration.run import FILE, Progress
+from opfl_chain.lab.calibration.steps import HonestStep, StepStore
+from opfl_chain.lab.errors import NoSuchRun, RecordsInconsistent, RecordsMissing
+from opfl_chain.learning.data.datasets import DATASETS
+from opfl_chain.learning.local_step import LocalStep
+from opfl_chain.learning.model import Model
+from opfl_chain.learning.registry import MODELS, model_named
+from opfl_chain.mpc.replay.default_policy import default_policy
+from opfl_chain.protocol.advice import lift_of
+from opfl_chain.protocol.policy import Policy
+from opfl_chain.rules.boundary import Boundary
+from opfl_chain.rules.evidence import Observation, Profile
+from opfl_chain.rules.rule import AnyRule, NothingToCalibrate
+
+
+def check_claim(folder: Path, policy: Policy) -> None:
+    """Raise if the folder names another policy."""
+    path, ours = folder / FILE, "0x" + policy.hash.hex()
+    if not path.is_file():
+        return
+    theirs = json.loads(path.read_text(encoding="utf-8")).get("policy_hash")
+    if theirs != ours:
+        raise RecordsInconsistent(folder, f"it was recorded with policy {theirs}, expected {ours}")
+
+
+def check_policy(policy: Policy, model: Model, store: StepStore, rule: str, t: int) -> None:
+    """Raise if a step or its replay does not fit the policy."""
+    step, replayed = store.load_step(t), store.load_replay(rule, t)
+    sizes = {
+        "weights": (step.weights.size, model.layout.size),
+        "gradient": (step.gradient.size, model.layout.trainable.size),
+        "replay": (replayed.gradient.size, model.layout.trainable.size),
+        "labels": (len(step.labels), policy.data.batch_size),
+    }
+    for name, (size, expected) in sizes.items():
+        if size != expected:
+            raise RecordsInconsistent(
+                store.folder, f"{name} of step {t}: size {size:,}, the policy has {expected:,}"
+            )
+    logits = step.logits.astype(np.float64)
+    lift = lift_of(logits, step.labels, policy.largest_lift) if policy.replay.advised else 0
+    if replayed.lift != lift:
+        raise RecordsInconsistent(
+            store.folder,
+            f"step {t} was replayed with lift {replayed.lift}, the policy gives {lift}",
+        )
+    seen = Observation.of(policy, step.gradient, replayed)
+    sizes_apart = np.linalg.norm(seen.replay.words) / max(float(np.linalg.norm(seen.gradient)), 1.0)
+    if seen.gradient.any() and not math.sqrt(0.5) < sizes_apart < math.sqrt(2):
+        raise RecordsInconsistent(
+            store.folder,
+            f"the replay of step {t} by rule {rule} is {sizes_apart:.3g} times as large as the"
+            " gradient: it was made with another loss scale",
+        )
+
+
+def quiet(what: str, done: int, total: int) -> None:
+    del what, done, total
+
+
+@dataclass(frozen=True)
+class RunName:
+    """A model and its data set, which name the folder of a run."""
+
+    model: Model
+    dataset: str
+
+    @classmethod
+    def parse(cls, name: str) -> RunName:
+        for model in MODELS:
+            if name.removeprefix(f"{model}-") in DATASETS:
+                return cls(model_named(model), name.removeprefix(f"{model}-"))
+        raise NoSuchRun(name, list(MODELS), list(DATASETS))
+
+    def __str__(self) -> str:
+        return f"{self.model.name}-{self.dataset}"
+
+
+@dataclass(eq=False)
+class RuleRecords:
+    """The replays of a run by one rule, in the order of training."""
+
+    run: RunName
+    rule: AnyRule
+    store: StepStore
+    steps: Sequence[int]
+    progress: Progress = quiet
+    _alone: dict[tuple[int, float], Boundary] = field(default_factory=dict)
+
+    @classmethod
+    def open(
+        cls, root: Path, run: RunName, rule: AnyRule, progress: Progress = quiet
+    ) -> RuleRecords:
+        """Open the records made so far, and check that they belong together."""
+        store = StepStore(root / str(run))
+        kept, replayed = store.steps(), store.replayed(rule.name)
+        if not kept:
+            raise RecordsMissing(store.folder, "recorded steps")
+        if not replayed:
+            raise RecordsMissing(store.folder, f"replays by rule {rule.name}")
+        if strays := sorted(set(replayed) - set(kept)):
+            raise RecordsInconsistent(
+                store.folder, f"step {strays[0]} is replayed, but not recorded"
+            )
+        records = cls(run, rule, store, replayed, progress)
+        check_claim(store.folder, default_policy(run.model))
+        check_policy(records.policy, run.model, store, rule.name, replayed[0])
+        return records
+
+    @cached_property
+    def policy(self) -> Policy:
+        return default_policy(self.run.model, rule=self.rule)
+
+    def observation(self, t: int) -> Observation:
+        """Return the replay of a step, paired with the honest client's commitment."""
+        return Observation.of(
+            self.policy, self.step(t).gradient, self.store.load_replay(self.rule.name, t)
+        )
+
+    def step(self, t: int) -> HonestStep:
+        """Return the step of a client under this rule.
+
+        Recorded clients advise, and commit to zero where there is nothing to learn. A client that
+        does not advise commits to its gradient, however small.
+        """
+        step = self.store.load_step(t)
+        if self.policy.replay.advised or step.gradient.any():
+            return step
+        weights = self.run.model.layout.unflatten(step.weights)
+        result = self._local_step.run(weights, step.examples, step.labels)
+        return replace(step, gradient=result.gradient)
+
+    @cached_property
+    def _local_step(self) -> LocalStep:
+        return LocalStep.of_policy(self.policy)
+
+    @cached_property
+    def profiles(self) -> dict[int, Profile]:
+        """The profile of every step."""
+        found = {}
+        for done, t in enumerate(self.steps, 1):
+            found[t] = self.rule.profile(self.observation(t))
+            self.progress(f"reading {self.run}, {self.rule.name}", done, len(self.steps))
+        return found
+
+    def boundary(self, steps: Iterable[int], alpha: float | None = None) -> Boundary:
+        """Calibrate a boundary on these steps, from those of each step if the rule can."""
+        chosen, factor = list(steps), self.rule.alpha if alpha is None else alpha
+        if not chosen:
+            raise NothingToCalibrate
+        if self.rule.merged([self._boundary_of(chosen[0], factor)]) is None:
+            observations = [self.observation(t) for t in chosen]
+            return cast(Boundary, self.rule.calibrate(self.policy, observations, factor))
+        return cast(Boundary, self.rule.merged([self._boundary_of(t, factor) for t in chosen]))
+
+    def _boundary_of(self, t: int, alpha: float) -> Boundary:
+        if (t, alpha) not in self._alone:
+            alone: Boundary = self.rule.calibrate(self.policy, [self.observation(t)], alpha)
+            self._alone[t, alpha] = alone
+        return self._alone[t, alpha]

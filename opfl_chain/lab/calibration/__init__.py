@@ -1,0 +1,1 @@
+"""Calibration: boundaries from honest replays inside MPC."""

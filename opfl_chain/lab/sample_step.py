@@ -1,0 +1,171 @@
+"""One honest training step, shared among three members, with everything an audit needs."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from functools import cached_property
+
+import jax
+import numpy as np
+from numpy.typing import NDArray
+
+from opfl_chain.circuits.arithmetic import Held
+from opfl_chain.circuits.boolean import Words
+from opfl_chain.learning.local_step import LocalStep, StepResult
+from opfl_chain.learning.model import Model, relu_units
+from opfl_chain.learning.operations.table import Operations
+from opfl_chain.protocol.advice import AdviceFormat, advise
+from opfl_chain.protocol.commitments import (
+    Scheme,
+    Subject,
+    salted_words,
+    shares_commitment,
+    tree_commitment,
+)
+from opfl_chain.protocol.inputs import InputFormat
+from opfl_chain.protocol.policy import PAPER_GRID
+from opfl_chain.protocol.ring import FixedPoint
+from opfl_chain.protocol.shares import SharedVector
+from opfl_chain.rules.guided import GUIDED_GRID, GuidedBoundary
+from opfl_chain.rules.paper import PaperBoundary
+
+FRACTION_BITS = 22
+LOSS_SCALE = 64
+LARGEST_LIFT = 22
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of a model with random weights on a random image."""
+
+    model: Model
+    seed: int = 0
+
+    @cached_property
+    def weights(self) -> dict[str, NDArray[np.float32]]:
+        rng = np.random.default_rng(self.seed)
+        return {
+            each.name: rng.uniform(-each.bound, each.bound, each.shape).astype(np.float32)
+            for each in self.model.layout
+        }
+
+    @cached_property
+    def examples(self) -> NDArray[np.float32]:
+        rng = np.random.default_rng(self.seed + 1)
+        return rng.random((1, *self.model.input_shape), np.float32)
+
+    @cached_property
+    def label(self) -> NDArray[np.int64]:
+        return np.array([self.seed % self.model.classes])
+
+    @cached_property
+    def gradient(self) -> NDArray[np.int64]:
+        """The words that an honest client commits to."""
+
+        def loss(parameters: dict[str, NDArray[np.float32]]) -> jax.Array:
+            logits = self.model.logits(parameters, self.examples, Operations("jax"))
+            likelihoods: jax.Array = jax.nn.log_softmax(logits)
+            return -likelihoods[0, self.label[0]]
+
+        found = jax.grad(loss)(self.weights)
+        names = self.model.layout.names
+        named = {name: np.asarray(found[name], np.float64) for name in names}
+        return FixedPoint(FRACTION_BITS, LOSS_SCALE).encode(named)
+
+    @cached_property
+    def training_input(self) -> NDArray[np.int64]:
+        return self.input_format.encode(self.examples, self.label)
+
+    @property
+    def input_format(self) -> InputFormat:
+        shape = (1, *self.model.input_shape)
+        return InputFormat(shape, (1,), self.model.classes, FRACTION_BITS, (0.0, 1.0))
+
+    @cached_property
+    def boundary(self) -> PaperBoundary:
+        """A boundary of the usual shape, wide enough for this step: it is not calibrated."""
+        count = len(PAPER_GRID)
+        return PaperBoundary.from_mapping(
+            {
+                "policy_hash": "0x" + "00" * 32,
+                "spu_version": "0.9.5",
+                "coordinates": self.model.layout.size,
+                "grid": list(PAPER_GRID),
+                "absolute": [64 * (i + 1) for i in range(count)],
+                "relative": [(8 + i % 8) << 3 for i in reversed(range(count))],
+                "epsilon": 2**15,
+                "infinity": 2**16,
+            }
+        )
+
+
+@dataclass(frozen=True)
+class GuidedStep(Step):
+    """The same step with the commitment and advice of a guided replay."""
+
+    @cached_property
+    def _result(self) -> StepResult:
+        local = LocalStep(self.model)
+        return local.run(self.weights, self.examples, self.label, pre_activations=True)
+
+    @cached_property
+    def gradient(self) -> NDArray[np.int64]:
+        form = FixedPoint(FRACTION_BITS, LOSS_SCALE << LARGEST_LIFT)
+        return form.encode_array("gradient", self._result.gradient)
+
+    @cached_property
+    def advice_format(self) -> AdviceFormat:
+        return AdviceFormat(relu_units(self.model), LARGEST_LIFT, 1, FRACTION_BITS)
+
+    @cached_property
+    def advice(self) -> NDArray[np.int64]:
+        masks = np.concatenate([mask.ravel() for mask in self._result.masks.values()])
+        advice = advise(masks, self._result.logits, self.label, LARGEST_LIFT)
+        return self.advice_format.encode(advice)
+
+    @cached_property
+    def guided_boundary(self) -> GuidedBoundary:
+        """A boundary of the usual shape, wide enough for this step: it is not calibrated."""
+        return GuidedBoundary.from_mapping(
+            {
+                "policy_hash": "0x" + "00" * 32,
+                "spu_version": "0.9.5",
+                "coordinates": self.model.layout.size,
+                "grid": list(GUIDED_GRID),
+                "allowance_shift": 13,
+                "scale_quantile": 999,
+                "resolution_bits": 26,
+                "bounds": [128] * len(GUIDED_GRID),
+                "infinity": 1 << 14,
+                "mask_tolerance": 256,
+                "ceiling_tolerance": 256,
+            }
+        )
+
+
+def shared(words: NDArray[np.int64]) -> SharedVector:
+    return SharedVector.split(words, secrets.token_bytes(32), secrets.token_bytes(32))
+
+
+def held(vector: SharedVector, rank: int) -> Held:
+    first, second = vector.held_by(rank)
+    return _unsigned(first), _unsigned(second)
+
+
+def tree_of(words: NDArray[np.int64]) -> tuple[bytes, SharedVector]:
+    """A commitment of scheme `mpc`, and the shares of its opening."""
+    salt = secrets.token_bytes(32)
+    return tree_commitment(Subject.GRADIENT, salt, words), shared(salted_words(words, salt))
+
+
+def packages_of(words: NDArray[np.int64]) -> tuple[bytes, list[bytes]]:
+    """A commitment of scheme `shares`, and the package of each member."""
+    salts = [secrets.token_bytes(32) for _ in range(3)]
+    packages = shared(words).packages(Scheme.SHARES, salts)
+    commitment = shares_commitment(Subject.GRADIENT, packages[0].leaf_hashes)
+    return commitment, [package.encode() for package in packages]
+
+
+def _unsigned(words: NDArray[np.int64] | Words) -> Words:
+    return np.ascontiguousarray(words).view(np.uint64)

@@ -1,0 +1,1 @@
+"""Models, training steps, optimizers and data sets."""

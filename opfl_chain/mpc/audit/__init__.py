@@ -1,0 +1,1 @@
+"""Algorithm 1: the verdict on a round, one opened bit per audited contribution."""

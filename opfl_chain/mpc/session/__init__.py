@@ -1,0 +1,1 @@
+"""Sessions among three members: meeting, links, messages and runtime."""

@@ -1,0 +1,1 @@
+"""The paper's tables of attacks, costs and deterrence."""

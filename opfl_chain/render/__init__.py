@@ -1,0 +1,1 @@
+"""Rendering of results: numbers in words, terminal and Markdown tables, plots, HTML, SVG."""

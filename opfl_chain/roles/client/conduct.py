@@ -1,0 +1,97 @@
+"""The conduct of a client: its data, commitments and deliveries. The default is honest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from opfl_chain.protocol.delivery import Delivery
+from opfl_chain.protocol.hashing import MerkleTree
+from opfl_chain.protocol.policy import Policy
+from opfl_chain.protocol.ring import Words
+from opfl_chain.protocol.shares import Committed
+from opfl_chain.rules.boundary import Boundary
+
+Vector = NDArray[np.float32]
+Images = NDArray[np.float32]
+Labels = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class FinishedStep:
+    """A client's knowledge in a round before it commits to a gradient."""
+
+    t: int
+    policy: Policy
+    weights: Vector
+    """The global model, flat in canonical order."""
+    examples: Images
+    """The committed input that an audit replays."""
+    labels: Labels
+    gradient: Vector
+    """The honest gradient, flat."""
+    logits: NDArray[np.float32]
+    gradient_of: Callable[[Images, Labels], Vector]
+    """Computes the gradient of other examples at the same weights."""
+    boundary: Boundary | None = None
+    seed: int = 0
+    """Seed of the client's randomness; a repeated round draws the same values."""
+
+    def random(self) -> np.random.Generator:
+        return np.random.default_rng([self.seed, self.t])
+
+
+@dataclass(frozen=True, eq=False)
+class LocalContribution:
+    """A client's record of a round until it is over. With the secret it yields all the rest."""
+
+    gradient: Vector
+    advice: Words | None
+    memory: bytes
+    """The memory of the client's conduct after this round."""
+
+
+class Sharing(Protocol):
+    """Commitments and shares of one client: `Contributor`, as a conduct uses it."""
+
+    @property
+    def dataset(self) -> MerkleTree:
+        """Tree over the inputs of all rounds of the job."""
+
+    def committed_input(self, t: int) -> Committed:
+        """Commit to the input of a round."""
+
+    def committed_gradient(self, t: int, gradient: Vector) -> Committed:
+        """Commit to a gradient in a round."""
+
+    def deliveries(
+        self, t: int, contribution: LocalContribution, *, audited: bool
+    ) -> Sequence[Delivery]:
+        """Return the deliveries that the protocol prescribes, by member rank."""
+
+
+class Conduct:
+    """Honest conduct. Subclasses override what they do differently."""
+
+    def training_labels(self, labels: Labels, classes: int) -> Labels:
+        """Return the labels that the client commits to before the first round."""
+        del classes
+        return labels
+
+    def gradient(self, step: FinishedStep, memory: bytes) -> tuple[Vector, bytes]:
+        """Return the gradient to commit to, and the memory for the next round.
+
+        The memory is empty at first. The same step and memory give the same gradient again, so
+        that a client can be restarted at any time.
+        """
+        return step.gradient, memory
+
+    def deliveries(
+        self, sharing: Sharing, t: int, contribution: LocalContribution, *, audited: bool
+    ) -> Sequence[Delivery]:
+        """Return the deliveries of a round by member rank, or none at all."""
+        return sharing.deliveries(t, contribution, audited=audited)

@@ -1,0 +1,169 @@
+"""The job file, and the terms that it defines."""
+
+from __future__ import annotations
+
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BeforeValidator, Field
+
+from opfl_chain.chain.bindings.types import JobTerms, Penalties, Phases, Split
+from opfl_chain.chain.rpc import checksum
+from opfl_chain.chain.terms import shortest_unbonding
+from opfl_chain.learning.registry import model_of
+from opfl_chain.learning.seeded import initial_parameters
+from opfl_chain.protocol.aggregate import weights_hash
+from opfl_chain.protocol.economics import ETHER
+from opfl_chain.protocol.identifiers import Address
+from opfl_chain.protocol.policy import Policy
+from opfl_chain.roles.settings import AccountSettings, Section
+from opfl_chain.rules.boundary import Boundary
+
+DEFAULT_BATCH_SIZE: Final = 8
+DEFAULT_OPTIMIZER: Final = {"name": "adamw", "learning_rate": 0.006}
+NOBODY: Final = "0x" + "00" * 20
+_SMALLEST_ADDRESS: Final = 1 << 64
+"""Lower addresses belong to precompiles and examples, not to keys."""
+Blocks = Annotated[int, Field(ge=1, le=1 << 30)]
+BasisPoints = Annotated[int, Field(ge=0, le=10_000)]
+
+
+def _decimal(value: Any) -> Decimal:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise ValueError(f"{value!r} is not a number")
+    try:
+        found = Decimal(str(value))
+    except InvalidOperation:
+        raise ValueError(f"{value!r} is not a number") from None
+    if not found.is_finite() or found < 0:
+        raise ValueError(f"{value!r} is not an amount: it must be finite and not negative")
+    return found
+
+
+def _wei(value: Any) -> int:
+    wei = _decimal(value) * ETHER
+    if wei != wei.to_integral_value():
+        raise ValueError(f"{value!r} ether is not a whole number of wei")
+    return int(wei)
+
+
+def _part(value: Any) -> Decimal:
+    if (found := _decimal(value)) > 1:
+        raise ValueError(f"{value!r} is more than 1, the whole amount")
+    return found
+
+
+def _address(value: Any) -> str:
+    try:
+        address = checksum(value)
+    except (ValueError, TypeError):
+        raise ValueError(f"{value!r} is not an address") from None
+    if 0 < int(address, 16) < _SMALLEST_ADDRESS:
+        raise ValueError(f"{value!r} is an address of the example: nobody has its key")
+    return address
+
+
+Ether = Annotated[int, BeforeValidator(_wei)]
+"""Ether in the file, wei here."""
+Part = Annotated[Decimal, BeforeValidator(_part)]
+AddressText = Annotated[str, BeforeValidator(_address)]
+
+
+class ChainSection(Section):
+    rpc_url: str
+    deployment: Path
+    confirmations: Annotated[int, Field(ge=0, le=100)] = 2
+
+
+class TrainingSection(Section):
+    """Files that `opfl calibrate` wrote, or a model for which a boundary comes with the package."""
+
+    policy: Path | None = None
+    boundary: Path | None = None
+    model: str = "lenet-61706"
+    batch_size: Annotated[int, Field(ge=1)] = DEFAULT_BATCH_SIZE
+    audit_rate: Annotated[float, Field(ge=0, le=1)] = 0.1
+    scheme: Literal["shares", "mpc"] = "shares"
+    seed: Annotated[int, Field(ge=0)] = 0
+    optimizer: dict[str, Any] = Field(default_factory=lambda: dict(DEFAULT_OPTIMIZER))
+
+
+class PhasesSection(Section):
+    enrol: Blocks
+    commit: Blocks
+    beacon: Blocks
+    deliver: Blocks
+    attest: Blocks
+    finalise: Blocks
+    request: Blocks
+    veto: Blocks
+
+
+class ClientPenalties(Section):
+    commitment_mismatch: Part
+    not_delivered: Part
+    input_not_committed: Part
+    replay_outside: Part
+
+
+class MemberPenalties(Section):
+    beacon_withheld: Part
+    verdict_dissent: Part
+    verdict_silence: Part
+
+
+class SplitSection(Section):
+    burn: BasisPoints
+    treasury: BasisPoints
+    committee: BasisPoints
+
+
+class JobFile(Section):
+    """The file of `opfl job create`. The contract checks the terms themselves."""
+
+    chain: ChainSection
+    account: AccountSettings
+    training: TrainingSection = TrainingSection()
+    rounds: Annotated[int, Field(ge=1, lt=1 << 32)]
+    members: Annotated[list[AddressText], Field(min_length=3, max_length=3)]
+    relayer: AddressText = NOBODY
+    treasury: AddressText
+    client_deposit: Ether
+    member_stake: Ether
+    unbonding_delay: Blocks | None = None
+    """The default is the shortest that the contract allows."""
+    phases: PhasesSection
+    client_penalties: ClientPenalties
+    member_penalties: MemberPenalties
+    split: SplitSection
+
+    def terms(self, policy: Policy, boundary: Boundary) -> JobTerms:
+        client = self.client_penalties.model_dump()
+        member = self.member_penalties.model_dump()
+        phases = Phases(**self.phases.model_dump())
+        return JobTerms(
+            policy_hash=policy.hash,
+            boundary_hash=boundary.hash,
+            model_hash=first_model_hash(policy),
+            members=tuple(map(Address, self.members)),
+            relayer=Address(self.relayer),
+            treasury=Address(self.treasury),
+            client_deposit=self.client_deposit,
+            member_stake=self.member_stake,
+            audit_rate=policy.audit_rate,
+            rounds=self.rounds,
+            unbonding_delay=self.unbonding_delay or shortest_unbonding(phases),
+            phases=phases,
+            penalties=Penalties(
+                **{name: int(part * self.client_deposit) for name, part in client.items()},
+                **{name: int(part * self.member_stake) for name, part in member.items()},
+            ),
+            split=Split(**self.split.model_dump()),
+        )
+
+
+def first_model_hash(policy: Policy) -> bytes:
+    """Return the hash of the first model, which follows from the policy's seed."""
+    layout = model_of(policy).layout
+    return weights_hash(layout.flatten(initial_parameters(layout, policy.seeds.model)))

@@ -1,0 +1,96 @@
+"""The beacon duty of a member: its part in the audit randomness of a round."""
+
+from __future__ import annotations
+
+from opfl_chain.chain import bls
+from opfl_chain.chain.errors import InvalidPoint
+from opfl_chain.protocol.hashing import keccak256
+from opfl_chain.roles.member.store import MemberStore
+from opfl_chain.roles.node import Moment, Node
+from opfl_chain.roles.peers import hex_field
+from opfl_chain.roles.round_driver import place_of, turn_of
+from opfl_chain.roles.view.view import RoundView
+from opfl_chain.transport.errors import TransportError
+
+_SIGNATURE_BYTES = 128
+"""A point in G1, as the precompiles of EIP-2537 take it."""
+
+
+_SETTLING_GAS = 150_000
+"""Spare gas: the last of three signatures also writes the seed."""
+
+
+class BeaconDuty:
+    """Collects the members' signatures and publishes the aggregate, when it is our turn.
+
+    If nobody has published it shortly before the deadline, each member publishes its own signature,
+    so that only members who withhold theirs pay.
+    """
+
+    def __init__(self, node: Node, rank: int, key: bls.SecretKey, store: MemberStore) -> None:
+        self._node = node
+        self._rank = rank
+        self._key = key
+        self._store = store
+        phase = node.job.terms.phases.beacon
+        self._margin = min(phase - 1, max(2, phase // 3))
+
+    def act(self, round_: RoundView, now: Moment) -> None:
+        deadline = round_.schedule.beacon
+        closed = now.has_seen(round_.schedule.commit)
+        if not closed or round_.seed is not None or now.has_come(deadline):
+            return
+        own = self._signed(round_, now)
+        address = self._node.address
+        published = self._node.view.published_partials(round_.id)
+        if now.has_come(deadline - self._margin) and address not in published:
+            # Before asking any peer: a slow answer must not make us miss the deadline.
+            call = self._node.job.contracts.beacon.publish_partial(
+                round_.id, address, own.eip2537()
+            ).with_spare_gas(_SETTLING_GAS)
+            self._node.send(call, f"partial {round_.number} {_name(own)}")
+            return
+        place = place_of(self._rank, round_.number)
+        if now.has_come(turn_of(place, round_.schedule.commit)) and not self._publish(round_, own):
+            self._node.agenda.again()
+
+    def _signed(self, round_: RoundView, now: Moment) -> bls.Signature:
+        """Sign the closed round, as of the last seen block."""
+        message = self._node.job.contracts.beacon.message(round_.id, block=now.seen)
+        kept = self._store.partial(round_.number)
+        if kept is not None and kept[0] == message:
+            return bls.Signature.from_eip2537(kept[1])
+        signature = self._key.sign(message)
+        self._store.keep_partial(round_.number, message, signature.eip2537())
+        return signature
+
+    def _publish(self, round_: RoundView, own: bls.Signature) -> bool:
+        """Ask the peers for their signatures and publish the aggregate. False if one is missing."""
+        kept = self._store.partial(round_.number)
+        message = kept[0] if kept else b""
+        signatures = [own]
+        for _, member in self._node.peers.others(self._node.address):
+            try:
+                path = f"/rounds/{round_.id}/partial"
+                answer = self._node.peers.ask_member_json(member, path)
+                partial = bls.Signature.from_eip2537(
+                    hex_field(answer, "signature", _SIGNATURE_BYTES)
+                )
+            except (TransportError, InvalidPoint):
+                return False
+            public = self._node.view.public_key(member)
+            if public is None or not bls.verify(
+                bls.PublicKey.from_eip2537(public), message, partial
+            ):
+                self._node.log.warning("invalid partial signature", extra={"member": member})
+                return False
+            signatures.append(partial)
+        aggregate = bls.aggregate_signatures(signatures)
+        call = self._node.job.contracts.beacon.publish(round_.id, aggregate.eip2537())
+        self._node.send(call, f"beacon {round_.number} {_name(aggregate)}")
+        return True
+
+
+def _name(signature: bls.Signature) -> str:
+    """Name a signature for its intent: a reorganisation may change the signed message."""
+    return keccak256(signature.eip2537()).hex()[:16]

@@ -1,0 +1,1 @@
+"""The state of a job, derived from the events of the chain."""

@@ -1,0 +1,1 @@
+"""Boundary rules: each with its boundary, calibration, check and circuit."""

@@ -1,0 +1,1 @@
+"""Files, child processes, logs, backoff, and registries of plug-ins."""

@@ -1,0 +1,97 @@
+"""Checks and reports of `opfl bench faults`."""
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from opfl_chain.bench.faults import PLAN, faults_report, losses, wrong_verdicts
+from opfl_chain.jobs.localnet.outcome import LEFT_OUT, PASSED
+from opfl_chain.trail.report import Report
+
+FAILED = "REPLAY_OUTSIDE"
+CLIENTS = {"client-0", "client-1", "client-2"}
+MEMBERS = {"member-0", "member-1", "member-2"}
+
+
+@dataclass
+class Ended:
+    """A job that ended as it should: the cheat, client-2, is audited in round 1 alone."""
+
+    rounds: int = 2
+    unaccounted_wei: int = 0
+    verdicts: dict = field(default_factory=lambda: {(1, "client-2"): FAILED})
+    paid: dict = field(default_factory=lambda: {(1, "client-2"): FAILED})
+    lost: dict = field(default_factory=lambda: {"client-2": 10})
+    absent: set = field(default_factory=set)
+    report: Report = field(default_factory=lambda: Report({}, ()))
+
+    def is_final(self, number):
+        return number < self.rounds
+
+    def is_audited(self, number, name):
+        return (number, name) == (1, "client-2")
+
+    def verdict(self, number, name):
+        return self.verdicts.get((number, name), PASSED)
+
+    def executed(self):
+        return self.paid
+
+    def lost_wei(self, name):
+        return self.lost.get(name, 0)
+
+    def participants(self, number):
+        return CLIENTS - self.absent
+
+    def attested(self, number):
+        return MEMBERS - self.absent
+
+
+def test_job_that_ended_as_it_should_is_right():
+    assert wrong_verdicts(PLAN, Ended()) == []
+    assert losses(PLAN, Ended()) == {}
+
+
+@pytest.mark.parametrize(
+    ("ended", "problem"),
+    [
+        (Ended(verdicts={}), "round 1: client-2 is PASSED, it should be REPLAY_OUTSIDE"),
+        (Ended(paid={}), "round 1: client-2 was slashed for PASSED, not for REPLAY_OUTSIDE"),
+        (
+            Ended(verdicts={(0, "client-0"): LEFT_OUT, (1, "client-2"): FAILED}),
+            "round 0: client-0 is LEFT_OUT, it should be PASSED",
+        ),
+        (
+            Ended(paid={(0, "client-1"): "NOT_DELIVERED", (1, "client-2"): FAILED}),
+            "round 0: client-1 was slashed for NOT_DELIVERED, not for PASSED",
+        ),
+        (Ended(rounds=1), "round 1 has no result"),
+    ],
+)
+def test_wrong_verdict_is_named(ended, problem):
+    assert wrong_verdicts(PLAN, ended) == [problem]
+
+
+@pytest.mark.parametrize(
+    ("ended", "loss"),
+    [
+        (Ended(lost={"client-0": 3}), {"client-0 lost 3 wei": 3}),
+        (Ended(lost={"member-1": 7}), {"member-1 lost 7 wei": 7}),
+        (Ended(unaccounted_wei=-2), {"wei are unaccounted for": 2}),
+        (
+            Ended(absent={"member-2"}),
+            {f"round {number}: the work of member-2 is missing": 0 for number in (0, 1)},
+        ),
+    ],
+)
+def test_loss_is_named(ended, loss):
+    assert losses(PLAN, ended) == loss
+
+
+def test_report_adds_up_what_went_wrong():
+    right = {"wrong_verdicts": [], "lost": [], "lost_wei": 0, "stuck": None, "kills": [{}] * 2}
+    wrong = {**right, "wrong_verdicts": ["one"], "lost": ["3 wei"], "lost_wei": 3, "kills": [{}]}
+    stuck = {**right, "stuck": "for ever"}
+    total = faults_report([{**each, "seconds": 1.0} for each in (right, wrong, stuck)])
+    counts = [total[name] for name in ("runs", "wrong_verdicts", "lost_wei", "stuck_runs", "kills")]
+    assert counts == [3, 1, 3, 1, 5]

@@ -1,0 +1,194 @@
+"""The demo as a user runs it: every party a process, on a real Anvil."""
+
+import contextlib
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from opfl_chain.chain.terms import DEPOSIT, STAKE
+from opfl_chain.cli import app
+from opfl_chain.jobs.demo.demo import FolderTaken
+
+pytestmark = pytest.mark.xdist_group("demo")  # the job of this module is run once
+
+ROUNDS = 3
+
+
+def opfl(*arguments):
+    command = [sys.executable, "-m", "opfl_chain.cli", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Everything is audited, so that the outcome does not depend on chance."""
+    folder = tmp_path_factory.mktemp("demo")
+    finished = opfl(
+        *("demo", "--rounds", ROUNDS, "--clients", 4, "--cheat", "amplify:10"),
+        *("--audit-rate", 1, "--dataset", "synthetic", "--out", folder / "out"),
+        *("--kill", "client:0@round1"),
+        *("--json", folder / "report.json", "--record", folder / "picture.svg"),
+    )
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    return folder, json.loads((folder / "report.json").read_text()), finished.stdout
+
+
+@pytest.fixture(scope="module")
+def report(run):
+    return run[1]
+
+
+def test_the_cheat_is_slashed_and_nobody_else(report):
+    assert report["rounds"] == ROUNDS
+    assert report["honest_slashed"] == 0
+    assert report["cheats_audited"] == report["cheats_slashed"] == 1
+    *honest, cheat = report["clients"]
+    assert [client["cheat"] for client in honest] == [None] * 3
+    assert cheat["cheat"] == "amplify:10"
+    assert all(client["role"] == "client" for client in report["clients"])
+    assert (cheat["deposit_before"], cheat["deposit_after"]) == (DEPOSIT, 0)
+    assert cheat["slashed"] == DEPOSIT
+    assert cheat["audited"] == cheat["failed"] == cheat["rounds"] >= 1
+    for client in honest:
+        assert client["deposit_before"] == client["deposit_after"] == DEPOSIT
+        assert client["audited"] == client["rounds"] >= 1
+        assert client["failed"] == client["slashed"] == 0
+
+
+def test_the_last_table_shows_every_round_as_it_ended(run):
+    *_, table = run[2].split("rounds 0 to")
+    rows = [line for line in table.splitlines() if line.strip().startswith("client-")][:4]
+    assert len(rows) == 4
+    assert not {"○", "?"} & {mark for row in rows for mark in row.split()}
+
+
+def test_money_is_conserved(report):
+    earned = sum(member["earned"] for member in report["members"])
+    assert report["burned_wei"] + report["treasury_wei"] + earned == DEPOSIT
+    assert min(report["burned_wei"], report["treasury_wei"], earned) > 0
+    for member in report["members"]:
+        assert member["deposit_before"] == member["deposit_after"] == STAKE
+    assert report["unaccounted_wei"] == 0
+
+
+def test_costs_are_those_of_real_work(report):
+    assert set(report["gas"]) == {"operator", "server", "member", "client"}
+    assert all(gas > 100_000 for gas in report["gas"].values())
+    costs = report["costs"]
+    assert costs["client"]["bytes_sent"] > 3 * 3 * 2 * 61_706 * 8  # one component in full to two
+    assert costs["member"]["bytes_received"] >= costs["client"]["bytes_sent"] // 2
+    assert costs["member"]["mpc_bytes_sent"] > 1_000_000
+    assert costs["server"]["bytes_sent"] > 0
+    assert all(costs[role]["cpu_seconds"] > 1 for role in ("client", "member", "server"))
+    assert 5 < report["seconds"] < 300
+
+
+def test_every_model_is_scored(report):
+    assert set(report["accuracies"]) == {str(updates) for updates in range(ROUNDS + 1)}
+    assert report["accuracy_first"] == report["accuracies"]["0"]
+    assert report["accuracy_last"] == report["accuracies"][str(ROUNDS)]
+
+
+def test_trail_and_report_are_left(run):
+    folder, report, _ = run
+    assert report["trail_verified"] is True
+    assert report["trail_facts"] > 100
+    assert (folder / "out" / "trail" / "trail.json").is_file()
+    page = (folder / "out" / "report.html").read_text()
+    assert page.count("<svg") >= 5
+    assert 'src="' not in page
+    assert "amplify:10" in page
+    assert json.loads((folder / "out" / "result.json").read_text()) == report
+    assert "amplify:10" in (folder / "picture.svg").read_text().replace("&#160;", " ")
+
+
+def test_events_are_told_line_by_line(run):
+    lines = run[2].splitlines()
+    for told in (
+        "client-3 fails: its replay is outside the boundary",
+        "client-3 has lost 10 ETH",
+        "client-0 is killed in the middle of round 1",
+        "client-0 restarts",
+        "audit trail verified",
+    ):
+        assert sum(told in line for line in lines) >= 1, told
+
+
+def test_the_killed_client_goes_on(run):
+    folder, report, _ = run
+    assert (folder / "out" / "net" / "client-0-2.log").is_file()
+    assert report["clients"][0]["deposit_after"] == DEPOSIT
+
+
+def test_an_interrupt_leaves_no_process_behind(tmp_path):
+    # Where tests run in the background of a shell, SIGINT is ignored, and Python leaves it so.
+    program = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "from opfl_chain.cli import main; main()"
+    )
+    arguments = ["demo", "--dataset", "synthetic", "--out", str(tmp_path / "out")]
+    demo = subprocess.Popen(
+        [sys.executable, "-c", program, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    with demo:
+        next(line for line in demo.stdout if "starting 9 processes" in line)
+        _await(lambda: len(processes_of(tmp_path)) >= 9)
+        demo.send_signal(signal.SIGINT)
+        assert "interrupted" in demo.stdout.read()
+        assert demo.wait(60) == 130
+    _await(lambda: not processes_of(tmp_path))
+
+
+def processes_of(folder):
+    """Return the processes that were started with a file in this folder."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if str(folder / "out" / "net").encode() in path.read_bytes():
+                found.append(path.parent.name)
+    return found
+
+
+def _await(condition):
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["demo", "--clients", "1"], "--clients"),
+        (["demo", "--clients", "2"], "honest"),
+        (["demo", "--audit-rate", "1.5"], "--audit-rate"),
+        (["demo", "--chain", "geth"], "--chain"),
+        (["demo", "--cheat", "steal"], "withhold-shares"),
+        (["demo", "--cheat", "amplify:x"], "amplify:x"),
+        (["demo", "--model", "gpt"], "lenet-61706"),
+        (["demo", "--dataset", "imagenet"], "synthetic"),
+        (["demo", "--scheme", "none"], "--scheme"),
+        (["demo", "--kill", "committee:7@round0"], "--kill"),
+        (["dmo"], "No such command"),
+    ],
+)
+def test_wrong_arguments_are_named(arguments, message):
+    refused = CliRunner().invoke(app, arguments)
+    assert refused.exit_code == 2
+    assert message in refused.output
+
+
+def test_a_folder_of_somebody_else_is_left_alone(tmp_path):
+    (tmp_path / "mine.txt").write_text("mine")
+    refused = CliRunner().invoke(app, ["demo", "--dataset", "synthetic", "--out", str(tmp_path)])
+    assert isinstance(refused.exception, FolderTaken)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]

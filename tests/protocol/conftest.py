@@ -1,5 +1,0 @@
-from hypothesis import settings
-
-# The same examples in every run, and no failure because the machine is busy.
-settings.register_profile("protocol", derandomize=True, deadline=None)
-settings.load_profile("protocol")

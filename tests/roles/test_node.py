@@ -1,0 +1,221 @@
+"""Behaviour of all daemons: send once, retry where it helps, and withdraw everything."""
+
+import logging
+import time
+
+import pytest
+from roles_support import QuietMember, World
+
+from opfl_chain.chain.bindings.types import Role
+from opfl_chain.chain.errors import NodeRefused, RpcUnavailable
+from opfl_chain.chain.send.store import State
+from opfl_chain.chain.terms import STAKE
+from opfl_chain.protocol.economics import ETHER
+from opfl_chain.protocol.identifiers import ClientIndex, round_id_of
+from opfl_chain.protocol.verdict import FaultReason, Verdict
+from opfl_chain.roles.client.client import Client
+from opfl_chain.roles.node import Moment
+from opfl_chain.roles.settings import ClientSettings, JobUnusable, ModelMissing, StateForeign
+from opfl_chain.transport.errors import TransportError
+
+
+@pytest.fixture(scope="module")
+def world(rehearsal, tmp_path_factory):
+    with World(rehearsal, tmp_path_factory.mktemp("world"), ranks=(0,), clients=2) as world:
+        yield world
+
+
+def announce(world, url):
+    return world.rehearsal.contracts.jobs.announce_endpoint(world.job_id, url)
+
+
+def test_a_transaction_is_executed_once_for_its_key(world):
+    member = world.member
+    member.catch_up()
+    before = member.view.announcements(member.address)
+    for _ in range(3):
+        assert member.send(announce(world, "https://a.example"), "announce a")
+    member.catch_up()
+    assert member.view.announcements(member.address) == before + 1
+
+
+def test_a_refusal_is_no_error_and_is_not_asked_for_again_at_once(world, caplog):
+    member = world.member
+    call = world.rehearsal.contracts.jobs.open_round(world.job_id)
+    with caplog.at_level(logging.INFO):
+        assert not member.send(call, "open too early")
+        assert not member.send(call, "open too early")
+    refused = [record for record in caplog.records if record.message == "not executed"]
+    assert len(refused) == 1 and "EnrolmentStillOpen" in refused[0].reason
+
+
+def test_an_intent_that_lost_its_nonce_to_a_stranger_is_sent_anew(world, monkeypatch):
+    """Somebody used the key elsewhere: the stored transaction can never be mined."""
+    member, rehearsal = world.member, world.rehearsal
+    monkeypatch.setattr(member.sender._settlement, "_resend_after", 0.2)
+    call = announce(world, "https://b.example")
+    key = "announce b"
+    store = member.sender._store
+    with monkeypatch.context() as patch:
+        patch.setattr(member.sender._broadcaster, "send", lambda attempts: None)
+        member.sender.submit(call, key)  # stored, and killed before it was sent
+    nonce = member.sender.nonce_of(key)
+    stranger = {
+        "from": member.address,
+        "to": member.address,
+        "value": "0x1",
+        "nonce": hex(nonce),
+    }
+    rehearsal._rpc.request("anvil_impersonateAccount", member.address)
+    rehearsal._rpc.request("eth_sendTransaction", stranger)
+    while rehearsal._rpc.nonce(member.address) == nonce:  # blocks are made after the answer
+        time.sleep(0.01)
+    rehearsal._rpc.request("anvil_stopImpersonatingAccount", member.address)
+    assert member.send(call, key)
+    member.catch_up()
+    assert member.view.endpoints()[member.address] == "https://b.example"
+    assert store.find(key).state is State.DISPLACED
+
+
+def test_a_duty_that_cannot_be_done_keeps_nobody_from_the_next(world, caplog):
+    member = world.member
+    done = []
+    for error in (TransportError("slow"), ModelMissing("none"), NodeRefused("x", "y")):
+        with member.duty(f"duty {error}"):
+            raise error
+        done.append(error)
+    assert len(done) == 3
+    assert [r.levelname for r in caplog.records if r.message == "duty failed"] == ["WARNING"] * 3
+    with member.duty("duty slow"):
+        raise TransportError("slow")
+    assert len([r for r in caplog.records if r.message == "duty failed"]) == 3, "not every time"
+    with pytest.raises(RpcUnavailable), member.duty("without a node there is nothing to do"):
+        raise RpcUnavailable("http://node", "no connection")
+
+
+def test_the_state_of_another_account_is_refused(world, rehearsal, tmp_path):
+    settings = rehearsal.settings(rehearsal.members[1], tmp_path / "one", world.job_id)
+    QuietMember(settings).close()
+    other = rehearsal.settings(rehearsal.members[2], tmp_path / "other", world.job_id)
+    with pytest.raises(StateForeign, match="give this daemon a folder of its own"):
+        QuietMember(other.model_copy(update={"state": settings.state}))
+
+
+def test_a_job_that_is_not_there_is_said_to_be_none(world, rehearsal, tmp_path):
+    with pytest.raises(JobUnusable, match="job 99 does not exist"):
+        QuietMember(rehearsal.settings(rehearsal.members[1], tmp_path, 99))
+
+
+def test_health_says_where_a_daemon_is_and_nothing_secret(world):
+    world.member.catch_up()
+    health = world.member._health()
+    assert health["role"] == "committee" and health["address"] == world.member.address
+    assert health["block"] == world.member.moment.seen
+    assert set(health) == {
+        "role",
+        "address",
+        "job",
+        "block",
+        "head",
+        "uptime_seconds",
+        "cpu_seconds",
+        "bytes_sent",
+        "bytes_received",
+        "activity",
+        "busy",
+        "settled_at",
+        "transaction",
+        "meeting",
+        "next_block",
+    }
+
+
+def leave(node, role, unbond, chain):
+    """Act like a daemon, block after block, until it has withdrawn; return the number of acts."""
+    for step in range(1, 60):
+        if node.take_money(role, unbond, node.catch_up()):
+            return step
+        unbonding = node.view.unbonding(node.address, role)
+        if unbonding is not None:
+            chain.mine(max(1, unbonding[0] - chain.rpc.block_number() - 1))
+    raise AssertionError("it never got its money")
+
+
+def test_members_of_a_job_that_never_started_get_their_stakes_back(rehearsal, chain, tmp_path):
+    job_id = rehearsal.create_real_job()
+    call = rehearsal.contracts.jobs.join_committee(job_id, value=STAKE)
+    rehearsal.send(rehearsal.members[0], call)
+    with QuietMember(rehearsal.settings(rehearsal.members[0], tmp_path, job_id)) as member:
+        now = member.catch_up()
+        assert not member.view.is_stillborn(now.seen)
+        unbond = rehearsal.contracts.jobs.unbond_stake(job_id)
+        assert not member.take_money(Role.MEMBER, unbond, now), "too early: the contract refuses"
+        rehearsal.mine_past(member.job.enrolment_end)
+        now = member.catch_up()
+        assert member.view.is_stillborn(now.seen)
+        member._sending.succeeded("unbond")
+        before = rehearsal.balance(member.address)
+        leave(member, Role.MEMBER, unbond, chain)
+        assert before + STAKE - rehearsal.balance(member.address) < ETHER // 100  # gas
+
+
+def test_clients_of_a_job_that_never_started_leave_by_themselves(rehearsal, chain, tmp_path):
+    job_id = rehearsal.create_real_job()
+    settings = rehearsal.settings(rehearsal.clients[0], tmp_path, job_id)
+    with Client(ClientSettings.model_validate(settings.model_dump())) as client:
+
+        def act():
+            step = client.cursor.catch_up()
+            client.act(Moment(step.position, step.target))
+
+        before = rehearsal.balance(client.address)
+        act()
+        assert rehearsal.balance(client.address) < before - 9 * ETHER
+        rehearsal.mine_past(client.job.enrolment_end)
+        act()
+        act()
+        until, _ = client.view.unbonding(client.address, Role.CLIENT)
+        rehearsal.mine_past(until)
+        act()
+        assert client.done
+        assert before - rehearsal.balance(client.address) < ETHER // 100
+
+
+def test_credit_that_comes_late_is_withdrawn_as_well(world, rehearsal, chain):
+    """A slash is executed between the first withdrawal and the last."""
+    member = world.member
+    world.open()
+    world.settle()
+    faults = {ClientIndex(i): FaultReason.COMMITMENT_MISMATCH for i in (0, 1)}
+    verdict = Verdict.of(set(), faults)
+    rehearsal.attest(world.round_id, verdict, (0, 1, 2))
+    for position in (0, 1):
+        rehearsal.request_slash(world.round_id, rehearsal.clients[position], verdict, position)
+    jobs, deposits = rehearsal.contracts.jobs, rehearsal.contracts.deposits
+    for _ in range(8):  # void rounds close the job
+        rehearsal.mine_past(jobs.schedule(jobs_round(world)).finalise + 1)
+        if jobs.progress(world.job_id).closed:
+            break
+        rehearsal.send(rehearsal.operator, jobs.void_round(jobs_round(world)))
+        if jobs.progress(world.job_id).closed:
+            break
+        rehearsal.open_round(world.job_id)
+    world.catch_up()
+    assert member.view.is_closed
+    rehearsal.execute_slash(world.round_id, rehearsal.clients[0])
+    assert not member.take_money(Role.MEMBER, jobs.unbond_stake(world.job_id), member.catch_up())
+    until, _ = (member.catch_up(), member.view.unbonding(member.address, Role.MEMBER))[1]
+    rehearsal.mine_past(until)
+    first = deposits.credit_of(member.address)
+    assert first > 0
+    now = member.catch_up()
+    member.send(deposits.withdraw_credit(member.address), f"withdraw credit at {now.head - 1}")
+    rehearsal.execute_slash(world.round_id, rehearsal.clients[1])
+    assert deposits.credit_of(member.address) == first
+    assert member.take_money(Role.MEMBER, jobs.unbond_stake(world.job_id), member.catch_up())
+    assert deposits.credit_of(member.address) == 0
+
+
+def jobs_round(world):
+    number = world.rehearsal.contracts.jobs.progress(world.job_id).next_round - 1
+    return round_id_of(world.job_id, number)
