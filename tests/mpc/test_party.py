@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from typing import Any
 
@@ -225,6 +226,16 @@ def test_an_address_that_is_taken_is_found_at_once() -> None:
         pytest.raises(AddressTaken, match=addresses[1]),
     ):
         Party(PartyConfig(1, addresses))
+
+
+def test_an_address_is_taken_over_from_a_process_that_ends_late() -> None:
+    addresses = free_addresses()
+    predecessor = socket.create_server(split_address(addresses[1]))
+    ending = threading.Timer(0.5, predecessor.close)
+    ending.start()
+    with Party(PartyConfig(1, addresses), takeover_seconds=120) as party:
+        assert party.rank == 1
+    ending.join()
 
 
 def test_link_ports_are_of_the_range() -> None:

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -27,6 +28,7 @@ from opfl_chain.transport.deadline import Deadline
 
 _TAIL_LINES = 15
 _END_SECONDS = 1.0
+_TAKEOVER_PAUSE_SECONDS = 0.1
 JOIN_SECONDS = 30.0
 STALL_SECONDS = 10.0
 LEAVE_SECONDS = 5.0
@@ -125,12 +127,27 @@ def _environment() -> dict[str, str]:
     return {"OMP_THREAD_LIMIT": str(limit), **os.environ}
 
 
+def _take_over(config: PartyConfig, deadline: Deadline) -> socket.socket:
+    """Reserve the address of a party, and wait for it until the deadline."""
+    while True:
+        try:
+            return config.reserve_address()
+        except errors.AddressTaken:
+            if deadline.passed:
+                raise
+            time.sleep(_TAKEOVER_PAUSE_SECONDS)
+
+
 class Party(Closing):
     """One member. Its child process starts at once, to be warm when it is needed."""
 
-    def __init__(self, config: PartyConfig) -> None:
+    def __init__(self, config: PartyConfig, *, takeover_seconds: float = 0.0) -> None:
+        """`takeover_seconds` is how long a predecessor's process may still hold our address.
+
+        A member that was killed leaves its SPU process behind, which ends a moment later.
+        """
         self.config = config
-        self._reservation = config.reserve_address()
+        self._reservation = _take_over(config, Deadline(takeover_seconds))
         self._child: PartyChild | None = PartyChild(config.rank)
         self._session: PartySession | None = None
 

@@ -36,6 +36,9 @@ from opfl_chain.transport.routes import Route
 _DECIDING_GAS = 150_000
 """Spare gas: the deciding attestation writes more, and any of them may turn out to be it."""
 
+_TAKEOVER_SECONDS = 60.0
+"""Time for the SPU process of a member that was killed to end, before its successor gives up."""
+
 _AFTERMATH_BLOCKS = 64
 """Blocks after the last slash request during which a round is still processed."""
 
@@ -64,7 +67,7 @@ class Member(Node):
         phase = self.job.terms.phases.attest
         self._alone_margin = min(phase - 1, max(2, phase // 4))
         self._helping = self.backoff(first=1.0, last=4.0)
-        party = Party(self._party_config())
+        party = Party(self._party_config(), takeover_seconds=_TAKEOVER_SECONDS)
         self._sessions = SessionRunner(
             party, settings.mpc_join_seconds, self.progress.count, self.wake
         )
