@@ -14,8 +14,8 @@ from opfl_chain.transport.addresses import split_address
 from opfl_chain.transport.deadline import Deadline
 
 AUDIT = "audit 7"
-MEET_SECONDS = 3.0
-END_SECONDS = 10.0
+MEET_SECONDS = 10.0
+END_SECONDS = 60.0
 
 
 def call(address: str, nonce: str) -> socket.socket:

@@ -28,11 +28,11 @@ def another_authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def secure(authority: Authority) -> Iterator[HttpClient]:
-    with HttpClient(authority.certificate, seconds=10) as client:
+    with HttpClient(authority.certificate, seconds=60, connect_seconds=60) as client:
         yield client
 
 
 @pytest.fixture
 def plain() -> Iterator[HttpClient]:
-    with HttpClient(None, seconds=10) as client:
+    with HttpClient(None, seconds=60, connect_seconds=60) as client:
         yield client

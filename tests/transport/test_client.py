@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from transport_support import ECHO, HELLO, KILOBYTE, NAME, drip, peer_that
+from transport_support import ECHO, HELLO, KILOBYTE, MOST_DRIP_SECONDS, NAME, drip, peer_that
 
 from opfl_chain.transport.certificates import Authority
 from opfl_chain.transport.client import HttpClient
@@ -218,14 +218,14 @@ def test_a_refusal_that_stays_is_not_asked_again(plain: HttpClient) -> None:
 def test_an_answer_that_drips_is_given_up(dripped: bytes) -> None:
     def act(stream: socket.socket) -> None:
         stream.recv(1 << 16)
-        drip(stream, dripped, 0.02)
+        drip(stream, dripped)
         stream.recv(1)
 
     with peer_that(act) as url, HttpClient(None, seconds=0.5, attempts=1) as client:
         started = time.monotonic()
         with pytest.raises((PeerUnavailable, AnswerMalformed)):
             client.get(url, NAME, "/", KILOBYTE)
-        assert time.monotonic() - started < 3
+        assert time.monotonic() - started < MOST_DRIP_SECONDS
 
 
 # --- responses

@@ -40,7 +40,7 @@ PIECES = [
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[HttpServer]:
-    limits = Limits(receive_seconds=1, header_bytes=2048, requests_per_second=1e6, burst=10**6)
+    limits = Limits(receive_seconds=60, header_bytes=2048, requests_per_second=1e6, burst=10**6)
     with HttpServer("127.0.0.1:0", [ECHO, HELLO], limits=limits) as running:
         yield running
 

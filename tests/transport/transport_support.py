@@ -15,7 +15,7 @@ from opfl_chain.transport.server import HttpServer
 
 NAME = "member-0"
 KILOBYTE = 1024
-_PATIENCE_SECONDS = 10.0
+_PATIENCE_SECONDS = 120.0
 
 
 def echo(request: Request) -> Response:
@@ -62,13 +62,18 @@ def status_of(answer: bytes) -> int:
     return int(status)
 
 
-def drip(stream: socket.socket, data: bytes, pause: float) -> float:
+DRIP_PAUSE_SECONDS = 0.2
+MOST_DRIP_SECONDS = 60.0
+"""Less than 320 bytes take, and far more than it takes to cut a peer off."""
+
+
+def drip(stream: socket.socket, data: bytes) -> float:
     """Send byte by byte until the other end closes, and return the seconds it took."""
     started = time.monotonic()
     with contextlib.suppress(OSError):
         for position in range(len(data)):
             stream.sendall(data[position : position + 1])
-            time.sleep(pause)
+            time.sleep(DRIP_PAUSE_SECONDS)
     return time.monotonic() - started
 
 
