@@ -20,7 +20,7 @@ from opfl_chain.mpc.session.channels import MemoryChannels
 from opfl_chain.mpc.session.errors import PeerError
 from opfl_chain.mpc.session.executable import Executable, Visibility
 from opfl_chain.mpc.session.libspu import libspu
-from opfl_chain.mpc.session.party import JOIN_SECONDS, STALL_SECONDS, Party
+from opfl_chain.mpc.session.party import Party
 from opfl_chain.mpc.session.party_config import PartyConfig
 from opfl_chain.mpc.session.ranks import MEMBERS, Rank
 from opfl_chain.mpc.session.runtime import Runtime
@@ -35,6 +35,9 @@ _HOST = "127.0.0.1"
 _PORTS = range(12_000, 32_000)
 _numbers = itertools.count()
 _RECV_SECONDS = 120.0
+_JOIN_SECONDS = 300.0
+_STALL_SECONDS = 60.0
+"""Parties on one machine are started together: one that is late or silent is only slow."""
 
 
 class Committee:
@@ -152,8 +155,8 @@ class LocalCommittee(Closing):
         audit: str | None = None,
         *,
         seconds: float,
-        join_seconds: float = JOIN_SECONDS,
-        stall_seconds: float = STALL_SECONDS,
+        join_seconds: float = _JOIN_SECONDS,
+        stall_seconds: float = _STALL_SECONDS,
     ) -> Iterator[Committee]:
         """Open a session of all three parties."""
         name = audit or f"local-{os.getpid()}-{next(_numbers)}"

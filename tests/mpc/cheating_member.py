@@ -71,8 +71,8 @@ class Cheater:
         meeting, deadline = self.meeting, Deadline(60)
         addresses = self.config.addresses
         Heartbeat(meeting.connections, addresses, 60, deadline, print)  # alive, to all appearances
-        link = create_link(self.config, meeting.link_id, meeting.link_addresses, Deadline(10))
-        return link, SocketChannels(meeting.streams, Deadline(10))
+        link = create_link(self.config, meeting.link_id, meeting.link_addresses, Deadline(60))
+        return link, SocketChannels(meeting.streams, Deadline(60))
 
     def _send(self, streams: Iterable[socket.socket], data: bytes) -> None:
         for stream in streams:
@@ -86,6 +86,6 @@ if __name__ == "__main__":
     with config.reserve_link_port() as holder:
         print("here", flush=True)
         port = holder.getsockname()[1]
-        meeting = MeetingPoint(config, AUDIT, port, Deadline(15)).meet()
+        meeting = MeetingPoint(config, AUDIT, port, Deadline(60)).meet()
         getattr(Cheater(config, meeting, sys.argv[3].encode()), sys.argv[1])()
         time.sleep(60)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +25,10 @@ from opfl_chain.mpc.session.shares import Share, Words, combine, decode, split
 
 OPTIONS = MpcOptions()
 BITS = OPTIONS.fraction_bits
+PATIENCE_SECONDS = 300.0
+"""Limit of all that should succeed, however busy the machine is."""
+RUNNING_SECONDS = 1.0
+"""Time between a meeting and the middle of the long program."""
 X, Y = np.arange(4) - 1, np.arange(4) + 2
 POWERS = X * Y**3
 """The result of the short program."""
@@ -56,7 +61,7 @@ class Programs:
     other_short: Executable
     """Another program of the same name."""
     long: Executable
-    """A program that multiplies for seconds."""
+    """A program that multiplies until it is ended."""
     mixed: Executable
 
 
@@ -66,7 +71,7 @@ def compile_programs() -> Programs:
     return Programs(
         compile_program(Program("short", power(3), pair), OPTIONS),
         compile_program(Program("short", power(4), pair), OPTIONS),
-        compile_program(Program("long", power(20_000), pair), OPTIONS),
+        compile_program(Program("long", power(10_000_000), pair), OPTIONS),
         compile_program(Program("mixed", mixed, three), OPTIONS),
     )
 
@@ -79,13 +84,30 @@ def inputs_of(rank: int) -> dict[str, Share]:
 
 
 def run_in_session(
-    party: Party, executable: Executable, audit: str, **limits: float
+    party: Party,
+    executable: Executable,
+    audit: str,
+    begun: Callable[[Party], None] = lambda party: None,
+    **limits: float,
 ) -> Callable[[], RunResult]:
     def action() -> RunResult:
-        with party.session(audit, **{"seconds": 30.0, **limits}) as session:
+        with party.session(audit, **{"seconds": PATIENCE_SECONDS, **limits}) as session:
+            begun(party)
             return session.run(executable, inputs_of(party.rank))
 
     return action
+
+
+class AllBegun:
+    """Calls `then` a moment after all three parties have met, when their run is under way."""
+
+    def __init__(self, then: Callable[[], None]) -> None:
+        self._then = then
+        self._met = threading.Semaphore(MEMBERS - 1)
+
+    def __call__(self, party: Party) -> None:
+        if not self._met.acquire(blocking=False):
+            threading.Timer(RUNNING_SECONDS, self._then).start()
 
 
 def outcomes(actions: Sequence[Callable[[], Any]]) -> list[Any]:
@@ -97,7 +119,7 @@ def outcomes(actions: Sequence[Callable[[], Any]]) -> list[Any]:
 
 def assert_serves(local: LocalCommittee, programs: Programs) -> None:
     """Assert that the committee can run the next audit."""
-    with local.session(seconds=30) as committee:
+    with local.session(seconds=PATIENCE_SECONDS) as committee:
         opened = committee.run_plain(programs.short, {"x": X, "y": Y})
     assert np.array_equal(opened["result"], POWERS)
 

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from mpc_support import (
     BITS,
+    PATIENCE_SECONDS,
     POWERS,
     Programs,
     X,
@@ -47,7 +48,7 @@ from opfl_chain.transport.errors import AddressInvalid, TlsRequired
 
 def test_parties_compute_what_threads_compute(local: LocalCommittee, programs: Programs) -> None:
     inputs = {"a": X, "b": Y, "w": np.array([0.5, -1.0, 0.25, 3.0], np.float32)}
-    with local.session(seconds=30) as committee:
+    with local.session(seconds=PATIENCE_SECONDS) as committee:
         opened = committee.run_plain(programs.mixed, inputs)
     with MemoryCommittee() as committee:
         expected = committee.run_plain(programs.mixed, inputs)
@@ -58,7 +59,7 @@ def test_parties_compute_what_threads_compute(local: LocalCommittee, programs: P
 
 def test_statistics_are_those_of_threads(local: LocalCommittee, programs: Programs) -> None:
     inputs = [inputs_of(rank) for rank in range(3)]
-    with local.session(seconds=30) as committee:
+    with local.session(seconds=PATIENCE_SECONDS) as committee:
         results = committee.run(programs.short, inputs)
     costs = total([result.statistics for result in results])
     assert (costs.sent_bytes, costs.sent_messages) == (3 * 3 * 4 * 8, 9)
@@ -80,13 +81,13 @@ def test_shares_pass_from_program_to_program(local: LocalCommittee, programs: Pr
             inputs["x"] = session.run(programs.short, inputs).outputs["result"]
         return session.open(inputs["x"], BITS)
 
-    with local.session(seconds=30) as committee:
+    with local.session(seconds=PATIENCE_SECONDS) as committee:
         for opened in committee.each(action):
             assert np.array_equal(opened, X * Y**6)
 
 
 def test_procedures_run_beside_the_link(local: LocalCommittee) -> None:
-    with local.session(seconds=30) as committee:
+    with local.session(seconds=PATIENCE_SECONDS) as committee:
         for size in (8, 3 << 20):  # longer than any buffer, from all members at once
             seconds = committee.each(lambda s, size=size: round_trips(s, 3, size))
             assert [len(member) for member in seconds] == [3, 3, 3]
@@ -110,7 +111,7 @@ def test_a_process_that_died_between_sessions_is_replaced(
     pid = local.parties[2].pid
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
-    time.sleep(0.2)
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
     assert_serves(local, programs)
 
 
@@ -133,7 +134,7 @@ def test_the_process_ends_with_its_member() -> None:
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    pid, deadline = int(found.stdout), time.monotonic() + 20
+    pid, deadline = int(found.stdout), time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < deadline:
         try:
             os.kill(pid, 0)
@@ -198,7 +199,7 @@ def test_a_caller_that_gives_up_frees_the_others(local: LocalCommittee, programs
 
 
 def test_a_session_is_used_while_it_lasts(local: LocalCommittee, programs: Programs) -> None:
-    with local.session(seconds=30) as committee:
+    with local.session(seconds=PATIENCE_SECONDS) as committee:
         with pytest.raises(SessionClosed, match="still under way"):
             local.parties[0].session("another", seconds=5)
         session = committee.sessions[0]
@@ -210,11 +211,11 @@ def test_a_function_that_another_process_cannot_find_is_refused(local: LocalComm
     def inner(runtime: Runtime) -> None:
         del runtime
 
-    with local.session(seconds=30) as committee:
+    with local.session(seconds=PATIENCE_SECONDS) as committee:
         for procedure in (inner, os.getcwd):
             with pytest.raises(ProgramFailed, match="named functions of modules of opfl_chain"):
                 committee.sessions[0].call(procedure)
-    with local.session(seconds=30) as committee:
+    with local.session(seconds=PATIENCE_SECONDS) as committee:
         results = committee.each(lambda session: round_trips(session, 1, 1))
     assert len(results) == 3
 

@@ -20,7 +20,15 @@ from typing import Any
 
 import cheating_member
 import pytest
-from mpc_support import Programs, assert_serves, inputs_of, outcomes, run_in_session
+from mpc_support import (
+    PATIENCE_SECONDS,
+    AllBegun,
+    Programs,
+    assert_serves,
+    inputs_of,
+    outcomes,
+    run_in_session,
+)
 
 from opfl_chain.mpc.local import LocalCommittee
 from opfl_chain.mpc.session import party as party_module
@@ -40,8 +48,8 @@ from opfl_chain.mpc.session.errors import (
 from opfl_chain.mpc.session.party import Party
 from opfl_chain.transport.addresses import split_address
 
-RUNNING_SECONDS = 1.0
-"""Time after which all parties are in the middle of the long program."""
+JOIN_SECONDS = 5.0
+"""Time in which the parties that do come meet, also on a busy machine."""
 
 
 def strike(
@@ -50,6 +58,8 @@ def strike(
     """Send a signal to party 1 in the middle of a run. Return outcomes, and the seconds until the
     survivors ended."""
     ended: list[float] = []
+    struck: list[float] = []
+    assert_serves(local, programs)  # warms all parties up
     pid = local.parties[1].pid
     assert pid is not None
 
@@ -62,38 +72,41 @@ def strike(
 
         return timed
 
+    def send_signal() -> None:
+        struck.append(time.monotonic())
+        os.kill(pid, number)
+
+    begun = AllBegun(send_signal)
     actions = [
-        run_in_session(party, programs.long, f"{number.name}", **limits) for party in local.parties
+        run_in_session(party, programs.long, f"{number.name}", begun, **limits)
+        for party in local.parties
     ]
     actions[0], actions[2] = survivor(actions[0]), survivor(actions[2])
-    assert_serves(local, programs)  # warms all parties up
-    struck = time.monotonic() + RUNNING_SECONDS
-    threading.Timer(RUNNING_SECONDS, os.kill, (pid, number)).start()
-    return outcomes(actions), max(ended) - struck
+    return outcomes(actions), max(ended) - struck[0]
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV])
 def test_a_party_that_dies_is_named_at_once(
     local: LocalCommittee, programs: Programs, number: signal.Signals
 ) -> None:
-    results, seconds = strike(local, programs, number, seconds=60)
+    results, seconds = strike(local, programs, number, seconds=PATIENCE_SECONDS)
     for result in (results[0], results[2]):
         assert isinstance(result, PeerLost)
         assert (result.rank, result.address) == (1, local.parties[1].config.address)
     assert isinstance(results[1], RuntimeDied)
     assert number.name in str(results[1])
-    assert seconds < 5
+    assert seconds < PATIENCE_SECONDS / 5
     assert_serves(local, programs)
 
 
 def test_a_party_that_is_suspended_is_named(local: LocalCommittee, programs: Programs) -> None:
-    results, seconds = strike(local, programs, signal.SIGSTOP, seconds=5, stall_seconds=1.5)
+    results, seconds = strike(local, programs, signal.SIGSTOP, seconds=15, stall_seconds=5)
     for result in (results[0], results[2]):
         assert isinstance(result, PeerStalled)
         assert result.rank == 1
-        assert 1.5 <= result.seconds < 3
+        assert 5 <= result.seconds < 15
     assert isinstance(results[1], DeadlineExceeded)  # its own member waits until the deadline
-    assert seconds < 5
+    assert seconds < 15
     assert_serves(local, programs)
 
 
@@ -102,7 +115,7 @@ def test_a_party_that_is_suspended_shortly_is_forgiven(
 ) -> None:
     pid = local.parties[1].pid
     assert pid is not None
-    with local.session(seconds=30, stall_seconds=5) as committee:
+    with local.session(seconds=PATIENCE_SECONDS, stall_seconds=60) as committee:
         os.kill(pid, signal.SIGSTOP)
         threading.Timer(1.0, os.kill, (pid, signal.SIGCONT)).start()
         committee.run(programs.short, [inputs_of(rank) for rank in range(3)])
@@ -117,19 +130,19 @@ def test_a_party_that_is_lost_at_the_very_end_does_not_keep_the_others(
     barrier = threading.Barrier(3)
 
     def action(party: Party) -> Any:
-        with party.session("the end", seconds=60) as session:
+        with party.session("the end", seconds=2 * PATIENCE_SECONDS) as session:
             result = session.run(programs.short, inputs_of(party.rank))
-            barrier.wait(30)
+            barrier.wait(PATIENCE_SECONDS)
             if party.rank == 1 and party.pid is not None:
                 os.kill(party.pid, number)
-            barrier.wait(30)
+            barrier.wait(PATIENCE_SECONDS)
             return result.statistics.program
 
     local.wait_until_warm()
     started = time.monotonic()
     results = outcomes([partial(action, party) for party in local.parties])
     assert results == ["short"] * 3
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < PATIENCE_SECONDS
     assert_serves(local, programs)
 
 
@@ -139,9 +152,9 @@ def test_a_run_that_takes_too_long_ends_at_the_deadline(
     local.wait_until_warm()
     started = time.monotonic()
     results = outcomes(
-        [run_in_session(party, programs.long, "long", seconds=2.0) for party in local.parties]
+        [run_in_session(party, programs.long, "long", seconds=8.0) for party in local.parties]
     )
-    assert time.monotonic() - started < 2.5
+    assert 7 < time.monotonic() - started < PATIENCE_SECONDS
     assert {type(result) for result in results} == {DeadlineExceeded}
     assert "the members ran Runtime.run" in str(results[0])
     assert_serves(local, programs)
@@ -170,7 +183,7 @@ def test_a_party_that_does_not_come_is_named(local: LocalCommittee, programs: Pr
         present = [party for party in local.parties if party.rank != absent]
         results = outcomes(
             [
-                run_in_session(party, programs.short, f"absent {absent}", join_seconds=1.0)
+                run_in_session(party, programs.short, f"absent {absent}", join_seconds=JOIN_SECONDS)
                 for party in present
             ]
         )
@@ -184,7 +197,9 @@ def test_a_party_at_another_audit_is_told_so(local: LocalCommittee, programs: Pr
     local.wait_until_warm()
     results = outcomes(
         [
-            run_in_session(party, programs.short, f"audit {party.rank == 1}", join_seconds=1.0)
+            run_in_session(
+                party, programs.short, f"audit {party.rank == 1}", join_seconds=JOIN_SECONDS
+            )
             for party in local.parties
         ]
     )
@@ -237,7 +252,7 @@ def test_something_else_at_a_peers_address_is_reported(
     with stranger(address, b"HTTP/1.1 400 Bad Request\r\n\r\n"):
         results = outcomes(
             [
-                run_in_session(party, programs.short, "stranger", join_seconds=1.0)
+                run_in_session(party, programs.short, "stranger", join_seconds=JOIN_SECONDS)
                 for party in local.parties
             ]
         )
@@ -301,7 +316,7 @@ def cheat(local: LocalCommittee, programs: Programs, behaviour: str) -> list[Any
     try:
         assert member_2.stdout is not None
         assert member_2.stdout.readline() == b"here\n"
-        limits = {"seconds": 5.0, "join_seconds": 3.0, "stall_seconds": 1.5}
+        limits = {"seconds": 20.0, "join_seconds": 10.0, "stall_seconds": 5.0}
         return outcomes(
             [
                 run_in_session(party, programs.short, cheating_member.AUDIT, **limits)

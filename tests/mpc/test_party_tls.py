@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -14,6 +13,8 @@ from typing import Any
 
 import pytest
 from mpc_support import (
+    PATIENCE_SECONDS,
+    AllBegun,
     Programs,
     assert_serves,
     inputs_of,
@@ -67,7 +68,7 @@ def secure(members: list[TlsFiles]) -> Iterator[LocalCommittee]:
 
 def test_members_compute_under_tls(secure: LocalCommittee, programs: Programs) -> None:
     assert_serves(secure, programs)
-    with secure.session(seconds=30) as committee:
+    with secure.session(seconds=PATIENCE_SECONDS) as committee:
         # Longer than a socket's buffer.
         committee.each(lambda session: round_trips(session, 2, 2 << 20))
 
@@ -82,7 +83,7 @@ def outcomes_with_impostor(
         secure.wait_until_warm()
         return outcomes(
             [
-                run_in_session(party, programs.short, "impostor", join_seconds=1.5)
+                run_in_session(party, programs.short, "impostor", join_seconds=5.0)
                 for party in (*secure.parties[:2], impostor)
             ]
         )
@@ -139,10 +140,10 @@ def listening_of(party: Party) -> set[str]:
 
 @linux
 def test_no_port_is_open_while_members_compute(secure: LocalCommittee, programs: Programs) -> None:
-    with secure.session(seconds=30) as committee:
+    with secure.session(seconds=PATIENCE_SECONDS) as committee:
         assert not any(listening_of(party) for party in secure.parties)
         committee.run(programs.short, [inputs_of(rank) for rank in range(3)])
-    with LocalCommittee() as plain, plain.session(seconds=30):
+    with LocalCommittee() as plain, plain.session(seconds=PATIENCE_SECONDS):
         assert all(listening_of(party) for party in plain.parties)  # proves that the check works
 
 
@@ -159,9 +160,9 @@ def test_a_member_that_dies_is_named(secure: LocalCommittee, programs: Programs)
     secure.wait_until_warm()
     pid = secure.parties[1].pid
     assert pid is not None
-    threading.Timer(2.0, os.kill, (pid, signal.SIGKILL)).start()
+    begun = AllBegun(lambda: os.kill(pid, signal.SIGKILL))
     results = outcomes(
-        [run_in_session(party, programs.long, "killed", seconds=60) for party in secure.parties]
+        [run_in_session(party, programs.long, "killed", begun) for party in secure.parties]
     )
     assert isinstance(results[1], RuntimeDied)
     for result in (results[0], results[2]):
@@ -177,7 +178,7 @@ def test_a_member_whose_link_breaks_is_lost(secure: LocalCommittee, programs: Pr
 
     def break_link() -> None:
         meeting = MeetingPoint(
-            config, "broken", split_address(config.address)[1], Deadline(15)
+            config, "broken", split_address(config.address)[1], Deadline(60)
         ).meet()
         for link in meeting.link_streams.values():
             link.close()

@@ -160,7 +160,7 @@ class Party(Closing):
         """Process id of the child."""
         return self._child.pid if self._child else None
 
-    def wait_until_warm(self, seconds: float = 30.0) -> None:
+    def wait_until_warm(self, seconds: float = 120.0) -> None:
         """Wait until the child process has started, so that the first session need not wait."""
         self._replace_dead_child()
         self.request(Warm(), Deadline(seconds), "its process was starting")
