@@ -30,11 +30,11 @@ Backend = Literal["anvil", "hardhat"]
 Mining = Literal["transactions", "manual"]
 VIRTUAL_PERIOD = 1
 """Seconds between the timestamps of two blocks that are made by hand."""
-_ANVIL_START_SECONDS = 20.0
+_ANVIL_START_SECONDS = 120.0
 _STATES = 500
 """Number of recent blocks whose states can be queried."""
 _ARCHITECTURES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
-_HARDHAT_START_SECONDS = 60.0
+_HARDHAT_START_SECONDS = 120.0
 
 
 class Devnet(Closing, ABC):

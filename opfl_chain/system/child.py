@@ -12,6 +12,7 @@ from pathlib import Path
 
 _WATCHDOG = Path(__file__).with_name("watchdog.py")
 _TAIL_LINES = 20
+_START_SECONDS = 60.0
 _STOP_SECONDS = 10.0
 
 
@@ -46,7 +47,7 @@ class Child:
                 # Ctrl-C in a terminal goes to the whole group; the server ends after us instead.
                 start_new_session=True,
             )
-        self.pid = int(self.await_line(r"watchdog: pid (\d+)", 10.0))
+        self.pid = int(self.await_line(r"watchdog: pid (\d+)", _START_SECONDS))
 
     @property
     def alive(self) -> bool:

@@ -26,6 +26,8 @@ from opfl_chain.chain.follow.cursor import EventCursor, Step
 from opfl_chain.chain.follow.sources import HeadWatcher
 from opfl_chain.chain.rpc import Request, Rpc
 from opfl_chain.chain.send.sender import TransactionSender
+from opfl_chain.mpc.local import free_addresses
+from opfl_chain.transport.addresses import split_address
 
 
 class World:
@@ -329,7 +331,7 @@ def wait_until(condition: Callable[[], bool], seconds: float = 120.0) -> float:
 
 def test_a_running_cursor_survives_a_node_that_hangs(world: World) -> None:
     with (
-        Rpc(world.chain.rpc_url, timeout=0.2, retries=1) as impatient,
+        Rpc(world.chain.rpc_url, timeout=2, retries=1) as impatient,
         world.cursor(rpc=impatient) as cursor,
     ):
         follower = Follower(cursor)
@@ -337,7 +339,7 @@ def test_a_running_cursor_survives_a_node_that_hangs(world: World) -> None:
         world.move(1)
         wait_until(lambda: world.recorded() == [1])
         os.kill(world.chain.pid, signal.SIGSTOP)
-        time.sleep(0.8)
+        time.sleep(3)
         os.kill(world.chain.pid, signal.SIGCONT)
         world.move(2)
         wait_until(lambda: world.recorded() == [1, 2])
@@ -348,8 +350,8 @@ def test_a_running_cursor_survives_a_node_that_is_restarted(
     bindings: ModuleType, counter_artifact: Artifact, tmp_path: Path
 ) -> None:
     state = tmp_path / "chain.json"
-    with Anvil(mining="manual", accounts=3, state=state) as chain:
-        port = int(chain.rpc_url.rpartition(":")[2])
+    port = split_address(*free_addresses(1))[1]
+    with Anvil(mining="manual", accounts=3, state=state, port=port) as chain:
         counter = create_counter(chain, bindings, counter_artifact, tmp_path)
         world = World(chain, counter, tmp_path)
         cursor = world.cursor(rpc=Rpc(chain.rpc_url, retries=1))

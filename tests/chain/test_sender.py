@@ -188,7 +188,7 @@ def test_a_receipt_that_does_not_come_is_a_timeout_and_can_be_waited_for_again(s
 
 def test_a_transaction_that_is_too_cheap_is_replaced_at_a_higher_fee(slow: Slow) -> None:
     chain, counter, make = slow
-    with make(resend_after=0.2, deadline=20) as sender:
+    with make(resend_after=0.2, deadline=120) as sender:
         sender.submit(move(counter), "move")
         # The base fee rises above what was offered.
         chain.rpc.request("anvil_setNextBlockBaseFeePerGas", hex(50 * 10**9))
@@ -202,7 +202,7 @@ def test_a_transaction_that_is_too_cheap_is_replaced_at_a_higher_fee(slow: Slow)
 
 def test_a_transaction_that_the_pool_forgot_is_sent_again(slow: Slow) -> None:
     chain, counter, make = slow
-    with make(deadline=10) as sender:
+    with make(deadline=120) as sender:
         sender.submit(move(counter), "move")
         chain.rpc.request("anvil_dropAllTransactions")
         chain.mine()
@@ -214,7 +214,7 @@ def test_a_transaction_that_the_pool_forgot_is_sent_again(slow: Slow) -> None:
 def test_a_nonce_that_a_stranger_took_is_detected(slow: Slow) -> None:
     chain, counter, make = slow
     account = chain.accounts[0]
-    with make(deadline=10, resend_after=0.5) as sender:
+    with make(deadline=120, resend_after=0.5) as sender:
         sender.submit(move(counter), "move")
         chain.rpc.request("anvil_dropAllTransactions")
         stranger = account.sign_transaction(
@@ -255,7 +255,7 @@ def test_confirmations_are_waited_for(slow: Slow) -> None:
 
 def test_a_reorganisation_that_drops_a_receipt_is_survived(slow: Slow) -> None:
     chain, counter, make = slow
-    with make(confirmations=2, deadline=10) as sender:
+    with make(confirmations=2, deadline=120) as sender:
         sender.submit(move(counter), "move")
         chain.mine()
         assert counter.value() == 1
@@ -269,7 +269,7 @@ def test_intents_that_were_done_and_are_undone_by_a_reorganisation_are_done_agai
     slow: Slow,
 ) -> None:
     chain, counter, make = slow
-    with make(deadline=10) as sender:
+    with make(deadline=120) as sender:
         for i in range(3):
             sender.submit(move(counter), f"move {i}")
             chain.mine()
@@ -285,14 +285,14 @@ def test_intents_that_were_done_and_are_undone_by_a_reorganisation_are_done_agai
 def test_a_node_that_is_away_for_a_while_is_waited_for(slow: Slow, tmp_path: Path) -> None:
     chain, counter, _ = slow
     with (
-        Rpc(chain.rpc_url, timeout=0.3, retries=1) as impatient,
-        TransactionSender(impatient, chain.accounts[0], tmp_path, deadline=20) as sender,
+        Rpc(chain.rpc_url, timeout=2, retries=1) as impatient,
+        TransactionSender(impatient, chain.accounts[0], tmp_path, deadline=120) as sender,
     ):
         sender.submit(move(counter), "move")
         os.kill(chain.pid, signal.SIGSTOP)
         waiter = threading.Thread(target=sender.wait, args=("move",))
         waiter.start()
-        time.sleep(1)
+        time.sleep(3)
         os.kill(chain.pid, signal.SIGCONT)
         chain.mine()
         waiter.join()
