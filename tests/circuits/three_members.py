@@ -23,7 +23,7 @@ class QueueTransport:
         self._queues[self.rank, rank].put(data)
 
     def receive(self, rank):
-        data = self._queues[rank, self.rank].get(timeout=60)
+        data = self._queues[rank, self.rank].get(timeout=600)
         self.received.append(data)
         return data
 

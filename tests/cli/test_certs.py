@@ -18,7 +18,7 @@ USUAL = ("member-0", "member-1", "member-2", "server")
 
 def certs(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "opfl_chain.cli", "certs", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -26,7 +26,7 @@ def opfl(*arguments, environment=None):
         [*OPFL, *map(str, arguments)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
         env=environment or PASSWORD,
     )
@@ -53,7 +53,7 @@ def devnet(tmp_path_factory):
     with running_devnet(folder) as (process, url):
         yield folder, url
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=20) == 0
+        assert process.wait(timeout=600) == 0
         with socket.socket() as probe:
             port = int(url.rpartition(":")[2])
             assert probe.connect_ex(("127.0.0.1", port)) == errno.ECONNREFUSED
@@ -97,7 +97,7 @@ def test_deploy_on_a_dead_node_says_so(tmp_path):
     refused = opfl("deploy", "--rpc-url", "http://127.0.0.1:1", "--keystore", tmp_path / "key.json")
     assert refused.returncode == 1
     assert "127.0.0.1:1" in refused.stderr
-    assert time.monotonic() - started < 60
+    assert time.monotonic() - started < 300
 
 
 @pytest.mark.parametrize("kind", ["ethereum", "bls"])

@@ -36,7 +36,7 @@ def opfl(*arguments):
         [*OPFL, *map(str, arguments)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
         env={**os.environ, "OPFL_PASSWORD": PASSWORD},
     )

@@ -14,6 +14,8 @@ from opfl_chain.jobs.localnet.outcome import PASSED
 
 CONFIRMATIONS = 2
 AWAY_SECONDS = 10
+NOTICING = ("server", "member-0", "client-0")
+"""Daemons that the node has to be away for."""
 REORGANISED, CUT_OFF, FULL = 0, 1, 2
 """The round of each disturbance."""
 BAD_DISK = "member-1"
@@ -69,7 +71,11 @@ class Disturbed(Meanwhile):
         if self._away_since is None and not self._was_away and round_.seed is not None:
             self._away_since = now
             self._proxy.cut()
-        elif self._away_since is not None and now > self._away_since + AWAY_SECONDS:
+        elif (
+            self._away_since is not None
+            and now > self._away_since + AWAY_SECONDS
+            and all("no connection" in self._net.daemons[name].log for name in NOTICING)
+        ):
             self._away_since, self._was_away = None, True
             self._proxy.connect()
 
@@ -134,7 +140,7 @@ class TestHonestAndDisturbed(EveryJob):
         assert outcome.participants(REORGANISED) == set(CLIENTS)
 
     def test_node_that_is_away_for_ten_seconds_is_waited_for(self, played, outcome):
-        for name in ("server", "member-0", "client-0"):
+        for name in NOTICING:
             reasons = [str(event.get("reason")) for event in played.events(name)]
             assert any("no connection" in reason for reason in reasons), name
         assert outcome.attested(CUT_OFF) == {"member-0", "member-1", "member-2"}

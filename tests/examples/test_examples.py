@@ -45,7 +45,7 @@ def test_example_runs(path, tmp_path):
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=3600,
         check=False,
     )
     assert ran.returncode == 0, ran.stderr

@@ -55,6 +55,6 @@ def run_with(
         env={**os.environ, "PYTHONPATH": path, **more},
         capture_output=True,
         text=True,
-        timeout=900,
+        timeout=3600,
         check=False,
     )

@@ -9,7 +9,7 @@ import pytest
 
 def opfl_trail(*arguments):
     command = [sys.executable, "-m", "opfl_chain.cli", "trail", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
 
 
 @pytest.fixture(scope="module")
