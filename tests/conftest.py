@@ -2,7 +2,7 @@ import os
 import warnings
 from pathlib import Path
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from hypothesis.configuration import set_hypothesis_home_dir
 
 # Warnings are errors here, and web3 imports a module of websockets that warns about itself.
@@ -16,5 +16,10 @@ set_hypothesis_home_dir(
 )
 
 # The same examples in every run, and no failure because the machine is busy.
-settings.register_profile("reproducible", derandomize=True, deadline=None)
+settings.register_profile(
+    "reproducible",
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("reproducible")

@@ -129,7 +129,7 @@ def test_the_process_ends_with_its_member() -> None:
         "import os, signal\n"
         "from opfl_chain.mpc.session.party import Party\n"
         "from opfl_chain.mpc.session.party_config import PartyConfig\n"
-        "party = Party(PartyConfig(0, ('127.0.0.1:9001', '127.0.0.1:9002', '127.0.0.1:9003')))\n"
+        f"party = Party(PartyConfig(0, {free_addresses()}))\n"
         "print(party.pid, flush=True)\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
