@@ -11,15 +11,14 @@ import numpy as np
 
 from opfl_chain.bench import naive
 from opfl_chain.circuits.boolean import Transport
+from opfl_chain.lab.calibration.replayer import held, shared
 from opfl_chain.lab.sample_step import (
     FRACTION_BITS,
     LARGEST_LIFT,
     LOSS_SCALE,
     GuidedStep,
     Step,
-    held,
     packages_of,
-    shared,
     tree_of,
 )
 from opfl_chain.mpc.audit.checks import InputRules

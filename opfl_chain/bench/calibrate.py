@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from opfl_chain.bench import naive
-from opfl_chain.lab.calibration.replayer import WIDTH, Replayer, StepReplays
+from opfl_chain.lab.calibration.replayer import WIDTH, Replayer, StepReplays, held, shared
 from opfl_chain.lab.calibration.run import replay_and_record
 from opfl_chain.lab.calibration.steps import HonestStep, StepStore, honest_run
-from opfl_chain.lab.sample_step import held, shared
 from opfl_chain.learning.data.datasets import synthetic_dataset
 from opfl_chain.learning.model import Model
 from opfl_chain.learning.registry import model_of

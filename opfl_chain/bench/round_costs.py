@@ -23,7 +23,8 @@ from opfl_chain.jobs.contract_demo.contract_job import (
     ContractJob,
     model_hash,
 )
-from opfl_chain.lab.sample_step import held, packages_of, shared
+from opfl_chain.lab.calibration.replayer import held, shared
+from opfl_chain.lab.sample_step import packages_of
 from opfl_chain.mpc.audit.judge import check_deliveries
 from opfl_chain.mpc.session.ranks import MEMBERS
 from opfl_chain.protocol.aggregate import open_sum, sum_components

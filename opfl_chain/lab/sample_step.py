@@ -10,8 +10,7 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from opfl_chain.circuits.arithmetic import Held
-from opfl_chain.circuits.boolean import Words
+from opfl_chain.lab.calibration.replayer import shared
 from opfl_chain.learning.local_step import LocalStep, StepResult
 from opfl_chain.learning.model import Model, relu_units
 from opfl_chain.learning.operations.table import Operations
@@ -144,15 +143,6 @@ class GuidedStep(Step):
         )
 
 
-def shared(words: NDArray[np.int64]) -> SharedVector:
-    return SharedVector.split(words, secrets.token_bytes(32), secrets.token_bytes(32))
-
-
-def held(vector: SharedVector, rank: int) -> Held:
-    first, second = vector.held_by(rank)
-    return _unsigned(first), _unsigned(second)
-
-
 def tree_of(words: NDArray[np.int64]) -> tuple[bytes, SharedVector]:
     """A commitment of scheme `mpc`, and the shares of its opening."""
     salt = secrets.token_bytes(32)
@@ -165,7 +155,3 @@ def packages_of(words: NDArray[np.int64]) -> tuple[bytes, list[bytes]]:
     packages = shared(words).packages(Scheme.SHARES, salts)
     commitment = shares_commitment(Subject.GRADIENT, packages[0].leaf_hashes)
     return commitment, [package.encode() for package in packages]
-
-
-def _unsigned(words: NDArray[np.int64] | Words) -> Words:
-    return np.ascontiguousarray(words).view(np.uint64)

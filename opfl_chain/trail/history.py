@@ -13,7 +13,7 @@ from opfl_chain.protocol.errors import VerdictError
 from opfl_chain.protocol.identifiers import Address, ClientIndex, RoundNumber
 from opfl_chain.protocol.randomness import is_audited
 from opfl_chain.protocol.verdict import Verdict, verdict_hash
-from opfl_chain.trail.record import E, Entry, Place, Trail
+from opfl_chain.trail.record import E, Entry, Place, Trail, entries_of
 
 
 @dataclass
@@ -26,9 +26,7 @@ class RoundHistory:
     entries: list[Entry[Event]] = field(default_factory=list)
 
     def of(self, kind: type[E]) -> Iterator[Entry[E]]:
-        for entry in self.entries:
-            if isinstance(entry.event, kind):
-                yield entry  # type: ignore[misc]
+        return entries_of(self.entries, kind)
 
     def first(self, kind: type[E]) -> Entry[E] | None:
         return next(self.of(kind), None)

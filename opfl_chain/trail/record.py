@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -172,6 +172,11 @@ class Trail:
 
     def of(self, kind: type[E]) -> Iterator[Entry[E]]:
         """Yield the entries with events of one kind."""
-        for entry in self.entries:
-            if isinstance(entry.event, kind):
-                yield entry  # type: ignore[misc]
+        return entries_of(self.entries, kind)
+
+
+def entries_of(entries: Iterable[Entry[Event]], kind: type[E]) -> Iterator[Entry[E]]:
+    """Yield the entries with events of one kind."""
+    for entry in entries:
+        if isinstance(entry.event, kind):
+            yield entry  # type: ignore[misc]

@@ -97,7 +97,7 @@ class Replayer:
     def _together(self, steps: Sequence[HonestStep]) -> list[Replayed]:
         """Share the steps' inputs and advice, replay them, and open the outputs."""
         form, layout = self.policy.input_format, self._replays.model.layout
-        inputs = [_shared(form.encode(step.examples, step.labels)) for step in steps]
+        inputs = [shared(form.encode(step.examples, step.labels)) for step in steps]
         advice = [self.advice_on(step) for step in steps]
         advised = [self._shared_advice(each) for each in advice]
         each_weights = [layout.unflatten(step.weights) for step in steps]
@@ -106,7 +106,7 @@ class Replayer:
         def member(session: Session) -> dict[str, Words]:
             contributions = [
                 Contribution(
-                    _NONE, _held(given, session.rank), _held(told, session.rank) if told else None
+                    _NONE, held(given, session.rank), held(told, session.rank) if told else None
                 )
                 for given, told in zip(inputs, advised, strict=True)
             ]
@@ -134,7 +134,7 @@ class Replayer:
 
     def _shared_advice(self, advice: Advice | None) -> SharedVector | None:
         form = self._replays.advice_format
-        return _shared(form.encode(advice)) if form and advice else None
+        return shared(form.encode(advice)) if form and advice else None
 
     def _guided(self, step: HonestStep, advice: Advice, outputs: dict[str, Words]) -> Replayed:
         one = 1 << self.policy.fraction_bits
@@ -151,11 +151,13 @@ class Replayer:
         )
 
 
-def _shared(words: Words) -> SharedVector:
+def shared(words: Words) -> SharedVector:
+    """Share words with fresh randomness."""
     return SharedVector.split(words, secrets.token_bytes(32), secrets.token_bytes(32))
 
 
-def _held(vector: SharedVector, rank: int) -> Held:
+def held(vector: SharedVector, rank: int) -> Held:
+    """Return the two components of a member, as the words of a circuit."""
     own, following = (np.asarray(part).view(np.uint64) for part in vector.held_by(rank))
     return own, following
 
