@@ -10,7 +10,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from eth_account.signers.local import LocalAccount
@@ -44,6 +44,8 @@ from opfl_chain.transport.server import HttpServer
 _BACKOFF_FIRST = 0.2
 _BACKOFF_LAST = 5.0
 _MOST_ATTEMPTS = 5
+_VIRTUAL_REQUEST = 600.0
+"""Seconds for a request in virtual time, where a slow peer brings no deadline nearer."""
 _VIRTUAL_DEADLINE, _VIRTUAL_RESEND = 3600.0, 600.0
 """Seconds for a block that comes when everybody is ready: a higher fee would not bring it."""
 _TOLD_EVERY = 10.0
@@ -175,7 +177,7 @@ class Node(Closing, ABC):
                         *map(self.progress.counted, map(self.peers.traffic.counted, self.routes())),
                     ],
                     tls=self.peers.own_tls,
-                    limits=Limits(**self.settings.limits.model_dump()),
+                    limits=self.limits,
                     name=self.ROLE,
                 )
             )
@@ -207,6 +209,14 @@ class Node(Closing, ABC):
             alarm=lambda when: self.agenda.note(math.ceil(when)),
             aligned=True,
         )
+
+    @property
+    def limits(self) -> Limits:
+        """Limits of the server of this daemon."""
+        limits = Limits(**self.settings.limits.model_dump())
+        if not self._in_virtual_time:
+            return limits
+        return replace(limits, receive_seconds=_VIRTUAL_REQUEST, answer_seconds=_VIRTUAL_REQUEST)
 
     @property
     def _in_virtual_time(self) -> bool:

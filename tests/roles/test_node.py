@@ -17,6 +17,7 @@ from opfl_chain.roles.client.client import Client
 from opfl_chain.roles.node import Moment
 from opfl_chain.roles.settings import ClientSettings, JobUnusable, ModelMissing, StateForeign
 from opfl_chain.transport.errors import TransportError
+from opfl_chain.transport.limits import Limits
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +105,16 @@ def test_the_state_of_another_account_is_refused(world, rehearsal, tmp_path):
 def test_a_job_that_is_not_there_is_said_to_be_none(world, rehearsal, tmp_path):
     with pytest.raises(JobUnusable, match="job 99 does not exist"):
         QuietMember(rehearsal.settings(rehearsal.members[1], tmp_path, 99))
+
+
+def test_a_slow_peer_is_not_cut_off_in_virtual_time(world, rehearsal, tmp_path):
+    settings = rehearsal.settings(rehearsal.members[1], tmp_path, world.job_id)
+    virtual = settings.chain.model_copy(update={"time": "virtual"})
+    with QuietMember(settings) as real:
+        assert real.limits == Limits()
+    with QuietMember(settings.model_copy(update={"chain": virtual})) as member:
+        assert member.limits.receive_seconds == member.limits.answer_seconds == 600
+        assert member.peers._quick._seconds == member.peers._http._seconds == 600
 
 
 def test_health_says_where_a_daemon_is_and_nothing_secret(world):

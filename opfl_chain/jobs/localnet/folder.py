@@ -20,8 +20,8 @@ from opfl_chain.transport.certificates import Authority
 
 SERVER = "server"
 _REQUESTS_PER_SECOND = 2000
-_JOIN_SECONDS = 600
-"""Audits are left when they are not wanted any more, not because a peer is slow."""
+_JOIN_SECONDS = 1800
+"""Audits are left when they are not wanted any more, not because a peer or the machine is slow."""
 
 
 @dataclass(frozen=True)

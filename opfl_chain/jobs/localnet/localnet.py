@@ -35,7 +35,7 @@ _PAUSE_SECONDS = 0.02
 _LOOK_SECONDS = 0.1
 """Time for which daemons are polled before the chain is polled again."""
 _ANSWER_SECONDS = 2.0
-_STUCK_SECONDS = 900.0
+_STUCK_SECONDS = 3600.0
 """Time limit of a single block, even on a slow machine."""
 
 Tell = Callable[[str], None]
