@@ -108,22 +108,32 @@ def _settle(future: Future[T], action: Callable[[], T]) -> None:
         future.set_exception(error)
 
 
-def free_addresses(count: int = MEMBERS) -> tuple[str, ...]:
-    """Return free addresses on loopback.
+@contextmanager
+def reserved_addresses(count: int = MEMBERS) -> Iterator[tuple[str, ...]]:
+    """Yield free addresses on loopback, which are handed to nobody else while the context lasts.
 
-    Their ports are below those of outgoing connections, one of which could otherwise take the port
-    of a process that is restarted.
+    Servers can listen at them meanwhile. Their ports are below those of outgoing connections, one
+    of which could otherwise take the port of a process that is restarted.
     """
     found: list[str] = []
     with ExitStack() as stack:
         while len(found) < count:
             port = secrets.choice(_PORTS)
+            holder = stack.enter_context(socket.socket())
             try:
-                stack.enter_context(socket.socket()).bind((_HOST, port))
+                holder.bind((_HOST, port))
             except OSError:
                 continue
+            # Set only now: it would also let us bind a port that another holds in this way.
+            holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             found.append(f"{_HOST}:{port}")
-    return tuple(found)
+        yield tuple(found)
+
+
+def free_addresses(count: int = MEMBERS) -> tuple[str, ...]:
+    """Return addresses on loopback that are free at the moment."""
+    with reserved_addresses(count) as found:
+        return found
 
 
 class LocalCommittee(Closing):

@@ -27,7 +27,7 @@ from mpc_support import (
 )
 
 from opfl_chain.mpc.audit.judge import decide_openings
-from opfl_chain.mpc.local import LocalCommittee, MemoryCommittee, free_addresses
+from opfl_chain.mpc.local import LocalCommittee, MemoryCommittee, free_addresses, reserved_addresses
 from opfl_chain.mpc.session.errors import (
     AddressTaken,
     InputMismatch,
@@ -44,6 +44,7 @@ from opfl_chain.mpc.session.statistics import total
 from opfl_chain.transport.addresses import split_address
 from opfl_chain.transport.deadline import Deadline
 from opfl_chain.transport.errors import AddressInvalid, TlsRequired
+from opfl_chain.transport.server import HttpServer
 
 
 def test_parties_compute_what_threads_compute(local: LocalCommittee, programs: Programs) -> None:
@@ -103,6 +104,16 @@ def test_a_restarted_party_finds_the_others(programs: Programs) -> None:
         with Party(PartyConfig(1, addresses)) as again:
             local.parties = (local.parties[0], again, local.parties[2])
             assert_serves(local, programs)
+
+
+def test_a_reserved_address_is_for_its_server_alone() -> None:
+    with reserved_addresses(1) as (address,):
+        with HttpServer(address, []):
+            pass
+        with socket.socket() as another, pytest.raises(OSError, match="in use"):
+            another.bind(split_address(address))
+    with socket.socket() as another:
+        another.bind(split_address(address))
 
 
 def test_a_process_that_died_between_sessions_is_replaced(

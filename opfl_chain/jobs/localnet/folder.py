@@ -13,7 +13,6 @@ from opfl_chain.chain.devnet import Devnet
 from opfl_chain.chain.keys import SCRYPT_CHEAP, create_bls_key, create_ethereum_key
 from opfl_chain.jobs.localnet.daemon import Daemon
 from opfl_chain.jobs.localnet.plan import Plan
-from opfl_chain.mpc.local import free_addresses
 from opfl_chain.mpc.session.ranks import MEMBERS, certificate_name
 from opfl_chain.system.files import write_atomically
 from opfl_chain.transport.certificates import Authority
@@ -33,19 +32,26 @@ class JobFolder:
     devnet: Devnet
     job: int
 
+    @property
+    def addresses_needed(self) -> int:
+        return 1 + 2 * MEMBERS + len(self.plan.clients)
+
     def write(
         self,
         server: LocalAccount,
         members: Sequence[LocalAccount],
         clients: Sequence[LocalAccount],
+        at: Sequence[str],
     ) -> list[Daemon]:
-        """Write everything; return the daemons to start: server, members, clients."""
+        """Write everything; return the daemons to start: server, members, clients.
+
+        `at` are free addresses, as many as `addresses_needed`.
+        """
         write_atomically(self.path / "password", secrets.token_hex(16) + "\n", mode=0o600)
         authority = Authority.create(self.path / "certs")
         for name in (SERVER, *map(certificate_name, range(MEMBERS))):
             authority.issue(name)
-        ports = free_addresses(1 + 2 * MEMBERS + len(clients))
-        addresses = iter(ports)
+        addresses = iter(at)
         server_at = next(addresses)
         url = f"https://{server_at}"
         daemons = [self._server(server, server_at)]

@@ -22,6 +22,7 @@ from opfl_chain.jobs.localnet.clock import Clock, DaemonReport, mining_at_once
 from opfl_chain.jobs.localnet.daemon import Daemon, NoProgress
 from opfl_chain.jobs.localnet.folder import JobFolder
 from opfl_chain.jobs.localnet.plan import Plan
+from opfl_chain.mpc.local import reserved_addresses
 from opfl_chain.mpc.replay.replays import Replays
 from opfl_chain.mpc.session.ranks import MEMBERS
 from opfl_chain.protocol.identifiers import Address
@@ -108,7 +109,8 @@ class Localnet(Closing):
             **{f"client-{i}": client.address for i, client in enumerate(clients)},
         }
         folder = JobFolder(self.folder, plan, self.devnet, created.job)
-        for daemon in folder.write(server, members, clients):
+        at = self._open.enter_context(reserved_addresses(folder.addresses_needed))
+        for daemon in folder.write(server, members, clients, at):
             self.daemons[daemon.name] = daemon
         self._open.callback(self._stop_all)
         self.http = self._open.enter_context(
