@@ -102,10 +102,14 @@ class LocalStep:
         labels: NDArray[Any],
         *,
         pre_activations: bool = False,
+        masks: Mapping[str, NDArray[np.bool_]] | None = None,
     ) -> StepResult:
-        """Run the step at these parameters, including frozen ones, on a batch of examples."""
+        """Run the step at these parameters, including frozen ones, on a batch of examples.
+
+        With `masks`, ReLUs take these sides instead of comparing.
+        """
         self._check(examples, labels)
-        layout, operations = self.model.layout, Recording(Operations("torch"))
+        layout, operations = self.model.layout, Recording(Operations("torch"), self._sides(masks))
         # Around everything: small copies split among threads cost more than the step.
         with deterministic(self.threads):
             held = {name: self.ring.nearest(array) for name, array in parameters.items()}
@@ -126,6 +130,14 @@ class LocalStep:
                 torch.softmax(exact, 1).cpu().numpy(),
                 {name: values.detach().cpu().numpy().copy() for name, values in recorded.items()},
             )
+
+    def _sides(self, masks: Mapping[str, NDArray[np.bool_]] | None) -> dict[str, Any] | None:
+        if masks is None:
+            return None
+        return {
+            name: torch.tensor(mask.astype(np.float32), device=self.device)
+            for name, mask in masks.items()
+        }
 
     def _has_nothing_to_learn(self, logits: torch.Tensor, labels: NDArray[Any]) -> bool:
         if self.largest_lift is None:

@@ -198,6 +198,35 @@ class GuidedReplay(Record):
         return True
 
 
+class ProvedReplay(Record):
+    """The client proves its step on secret shares; the committee answers linear queries.
+
+    Bits are allocated so that honest steps stay below half of every bound; docs/PROOF.md derives
+    them.
+    """
+
+    kind: Literal["proved"]
+    largest_lift: Annotated[int, Field(ge=0, le=30)]
+    """The powers of two by which the errors may be scaled up."""
+    value_bits: Annotated[int, Field(ge=8, le=40)]
+    """The fraction bits of activations."""
+    error_bits: Annotated[int, Field(ge=8, le=60)]
+    """The fraction bits of back-propagated errors."""
+    unit_bits: Annotated[int, Field(ge=28, le=52)]
+    """The fraction bits of probabilities; twice that unit is the largest quantum."""
+    word_bits: Annotated[int, Field(ge=32, le=58)]
+    """The bound on random projections of all words: 2^word_bits."""
+    range_bits: Annotated[int, Field(ge=1, le=20)]
+    """The integer bits of values that go into ReLUs."""
+    projections: Annotated[int, Field(ge=128, le=1024, multiple_of=8)]
+    """The number of random projections of each kind."""
+
+    @property
+    def advised(self) -> bool:
+        """Return whether clients advise a replay: a proof has its own advice."""
+        return False
+
+
 class Policy(Document):
     """The training policy of a job."""
 
@@ -211,7 +240,9 @@ class Policy(Document):
     audit_rate: AuditRate
     commitment_scheme: Annotated[Scheme, Field(strict=False)]
     quantile_grid: Grid = PAPER_GRID
-    replay: Annotated[PlainReplay | GuidedReplay, Field(discriminator="kind")] = PlainReplay()
+    replay: Annotated[PlainReplay | GuidedReplay | ProvedReplay, Field(discriminator="kind")] = (
+        PlainReplay()
+    )
     spu: SpuRules
     plugins: Plugins = Field(default_factory=dict, exclude_if=lambda named: not named)
     """Written only if there are any: a policy without plug-ins keeps its bytes and its hash."""
@@ -228,6 +259,12 @@ class Policy(Document):
             raise ValueError(
                 f"loss scale {self.loss_scale} leaves no room for {self.largest_lift} lifts"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _proves_what_is_shared(self) -> "Policy":
+        if self.proof is not None and self.commitment_scheme is not Scheme.SHARES:
+            raise ValueError("a proof is about shares: commitment_scheme must be shares")
         return self
 
     @model_validator(mode="after")
@@ -249,6 +286,11 @@ class Policy(Document):
     def largest_lift(self) -> int:
         """The powers of two by which a replay may scale the loss up; 0 for a plain replay."""
         return self.replay.largest_lift
+
+    @property
+    def proof(self) -> ProvedReplay | None:
+        """The rules of proofs, None if the committee replays steps."""
+        return self.replay if isinstance(self.replay, ProvedReplay) else None
 
     @property
     def replay_scale(self) -> int:

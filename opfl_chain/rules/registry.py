@@ -20,12 +20,13 @@ from opfl_chain.protocol.policy import Policy
 from opfl_chain.rules.boundary import Boundary
 from opfl_chain.rules.guided_rule import GuidedRule
 from opfl_chain.rules.paper_rule import PaperRule
+from opfl_chain.rules.proved_rule import ProvedRule
 from opfl_chain.rules.rule import AnyRule, Rule, RuleError
 from opfl_chain.system.plugins import Plugin, PluginError, Registry
 
 DEFAULT_RULE: Final[AnyRule] = GuidedRule()
 """The rule of default policies."""
-BUILTIN_RULES: Final[tuple[AnyRule, ...]] = (PaperRule(), DEFAULT_RULE)
+BUILTIN_RULES: Final[tuple[AnyRule, ...]] = (PaperRule(), DEFAULT_RULE, ProvedRule())
 
 
 class RuleUnknown(RuleError):

@@ -66,6 +66,11 @@ class Rule(ABC, Generic[B]):
     grid: ClassVar[tuple[int, ...]] = PAPER_GRID
     """The quantiles of default policies, in thousandths."""
 
+    def replay_options(self, batch_size: int) -> Mapping[str, Any]:
+        """Return settings of the replay that depend on the batch, for default policies."""
+        del batch_size
+        return {}
+
     @property
     def name(self) -> str:
         """The name in boundaries, commands and entry points."""

@@ -29,11 +29,11 @@ FAR = observation(PAPER, (999, 0), (1, 11))
 
 
 def test_built_in_rules_are_known_by_name() -> None:
-    assert [rule.name for rule in BUILTIN_RULES] == ["paper", "guided"]
+    assert [rule.name for rule in BUILTIN_RULES] == ["paper", "guided", "proved"]
     assert all(rule_named(rule.name) is rule for rule in BUILTIN_RULES)
     assert rule_for(PAPER).name == "paper"
     assert rule_for(GUIDED) is DEFAULT_RULE
-    with pytest.raises(RuleUnknown, match="'linf' is unknown, known rules: paper, guided"):
+    with pytest.raises(RuleUnknown, match="'linf' is unknown, known rules: paper, guided, proved"):
         rule_named("linf")
 
 
@@ -49,7 +49,9 @@ def test_a_boundary_of_a_plug_in_is_read_by_its_rule(monkeypatch: pytest.MonkeyP
 
 def test_a_boundary_of_a_rule_that_is_not_installed_is_refused() -> None:
     boundary = RULE.calibrate(PAPER, [NEAR], 2)
-    with pytest.raises(DocumentError, match="boundary rule is 'linf', known rules: paper, guided"):
+    with pytest.raises(
+        DocumentError, match="boundary rule is 'linf', known rules: paper, guided, proved"
+    ):
         boundary_from_json(boundary.canonical_json)
 
 

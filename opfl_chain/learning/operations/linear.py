@@ -5,9 +5,22 @@ In MPC they take no messages but those of truncations, because parameters are pu
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
-from opfl_chain.learning.operations.operation import Operation, Shape, require, with_gradient
+import numpy as np
+from numpy.typing import NDArray
+
+from opfl_chain.learning.operations.operation import (
+    Layer,
+    Operation,
+    Proved,
+    PublicParameter,
+    Shape,
+    require,
+    with_gradient,
+)
+from opfl_chain.protocol.proof.wires import PADDING, Wire
 
 if TYPE_CHECKING:
     from jax import Array
@@ -30,6 +43,11 @@ class Dense(Operation):
 
     def jax(self, values: Array, weight: Array, bias: Array) -> Array:
         return values @ weight + bias
+
+    def prove(
+        self, layer: Layer, values: Wire, weight: PublicParameter, bias: PublicParameter
+    ) -> Proved:
+        return _proved_dense(layer, values, weight, bias)
 
 
 class Convolution(Operation):
@@ -66,6 +84,74 @@ class Convolution(Operation):
             padded, weight, bias
         )
         return convolved
+
+    def prove(
+        self,
+        layer: Layer,
+        images: Wire,
+        weight: PublicParameter,
+        bias: PublicParameter,
+        *,
+        padding: int,
+    ) -> Proved:
+        """Multiply windows by the filters; errors are convolved with the turned filters."""
+        side, _, inputs, outputs = weight.shape
+        batch, height, width, _ = self.shape(
+            images.shape, weight.shape, bias.shape, padding=padding
+        )
+        values = layer.builder.settled(
+            f"{layer.name}.input", images, layer.builder.rules.value_bits
+        )
+        rows = values.gather(_windows(values.shape, side, padding))
+        product = _product_with_bias(rows, weight, bias)
+
+        def backward(errors: Wire) -> tuple[Wire]:
+            settled = _settled_errors(layer, errors)
+            flat = settled.reshape(-1, outputs)
+            layer.gradient(weight, rows, flat)
+            layer.gradient(bias, None, flat)
+            windows = settled.gather(_windows(settled.shape, side, side - 1 - padding))
+            turned = weight.integers[::-1, ::-1].transpose(0, 1, 3, 2).reshape(-1, inputs)
+            return (windows.matrix(turned, weight.bits).reshape(*images.shape),)
+
+        return Proved(product.reshape(batch, height, width, outputs), backward)
+
+
+def _product_with_bias(rows: Wire, weight: PublicParameter, bias: PublicParameter) -> Wire:
+    integers = weight.integers.reshape(-1, weight.shape[-1])
+    shifted = bias.integers.astype(object) << rows.bits
+    return rows.matrix(integers, weight.bits).plus(shifted)
+
+
+def _settled_errors(layer: Layer, errors: Wire) -> Wire:
+    return layer.builder.settled(f"{layer.name}.errors", errors, layer.builder.rules.error_bits)
+
+
+def _proved_dense(
+    layer: Layer, values: Wire, weight: PublicParameter, bias: PublicParameter
+) -> Proved:
+    rows = layer.builder.settled(f"{layer.name}.input", values, layer.builder.rules.value_bits)
+
+    def backward(errors: Wire) -> tuple[Wire]:
+        settled = _settled_errors(layer, errors)
+        layer.gradient(weight, rows, settled)
+        layer.gradient(bias, None, settled)
+        return (settled.matrix(weight.integers.T, weight.bits),)
+
+    return Proved(_product_with_bias(rows, weight, bias), backward)
+
+
+@cache
+def _windows(shape: Shape, side: int, padding: int) -> NDArray[np.intp]:
+    """Return the places of the values of all windows: a row for each, in the filters' order."""
+    batch, height, width, channels = shape
+    places = np.arange(batch * height * width * channels).reshape(shape)
+    around = (padding, padding)
+    padded = np.pad(places, ((0, 0), around, around, (0, 0)), constant_values=PADDING)
+    view: Any = np.lib.stride_tricks.sliding_window_view  # the stubs allow one axis only
+    found = view(padded, (side, side), axis=(1, 2))
+    ordered = found.transpose(0, 1, 2, 4, 5, 3)  # batch, height, width, row, column, channel
+    return np.ascontiguousarray(ordered.reshape(-1, side * side * channels))
 
 
 def _convolution_forward(x: Array, weight: Array, bias: Array) -> tuple[Array, tuple[Array, Array]]:
@@ -150,6 +236,27 @@ class AveragePool(Operation):
         """Add up, and multiply once by a public quarter."""
         pooled: Array = with_gradient(_pool_forward, _pool_backward)(images)
         return pooled
+
+    def prove(self, layer: Layer, images: Wire) -> Proved:
+        """Add up, and read the sum with two more fraction bits."""
+        squares = _squares(images.shape)
+
+        def backward(errors: Wire) -> tuple[Wire]:
+            places = np.empty(images.size, np.intp)
+            places[squares] = np.arange(errors.size).reshape(errors.shape)[..., None]
+            return (errors.gather(places.reshape(images.shape)).divided(2),)
+
+        return Proved(images.gather(squares).sum(-1).divided(2), backward)
+
+
+@cache
+def _squares(shape: Shape) -> NDArray[np.intp]:
+    """Return the places of the four values of every 2 by 2 block, on the last axis."""
+    batch, height, width, channels = shape
+    places = np.arange(batch * height * width * channels)
+    blocks = places.reshape(batch, height // 2, 2, width // 2, 2, channels)
+    ordered = blocks.transpose(0, 1, 3, 5, 2, 4)
+    return np.ascontiguousarray(ordered.reshape(batch, height // 2, width // 2, channels, 4))
 
 
 def _pool_forward(x: Array) -> tuple[Array, None]:

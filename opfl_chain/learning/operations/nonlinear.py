@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opfl_chain.learning.operations.operation import Operation, Shape, with_gradient
+from opfl_chain.learning.errors import FormMissing
+from opfl_chain.learning.operations.operation import (
+    Layer,
+    Operation,
+    Proved,
+    Shape,
+    with_gradient,
+)
+from opfl_chain.numerics.field import Elements
+from opfl_chain.protocol.proof.statement import Values
+from opfl_chain.protocol.proof.wires import Wire
 
 if TYPE_CHECKING:
     from jax import Array
@@ -43,6 +53,31 @@ class Relu(Operation):
 
     def masked(self, values: Any, mask: Any) -> Any:
         return values * mask
+
+    def prove(self, layer: Layer, values: Wire) -> Proved:
+        """Advise the side of every value, and the products of value and side.
+
+        Twice the product minus the value is the magnitude, if the side is right. Rounding may make
+        it negative by a quantum of the product, which is added.
+        """
+        builder, rules = layer.builder, layer.builder.rules
+        mask = builder.bits(f"{layer.name}.mask", values.shape, lambda value: signs(value(values)))
+        result = builder.rounded(layer.name, mask * values, rules.value_bits)
+        magnitude = (result.finer(values.bits).times(2) - values).plus(
+            1 << max(values.bits - rules.value_bits, 0)
+        )
+        size_bits = values.bits + rules.range_bits
+        builder.nonnegative(f"{layer.name}.side", magnitude.quadratic, size_bits)
+
+        def backward(errors: Wire) -> tuple[Wire]:
+            return (builder.rounded(f"{layer.name}.error", mask * errors, rules.error_bits),)
+
+        return Proved(result, backward)
+
+
+def signs(values: Elements) -> Elements:
+    """Return one where a value is positive, else zero."""
+    return Elements.of_integers((values.to_floats() > 0).astype(np.int64))
 
 
 def _relu_forward(x: Array) -> tuple[Array, Array]:
@@ -82,6 +117,61 @@ class Softmax(Operation):
         total = jnp.sum(exponentials, axis=-1, keepdims=True)
         probabilities: Array = exponentials * reciprocal(total, logits.shape[-1])
         return probabilities
+
+    def prove(self, layer: Layer, logits: Wire) -> Proved:
+        """Advise the logarithm of the sum of exponentials, so that these are probabilities.
+
+        exp(x) is the 2^16-th power of (2 + y) / (2 - y) with y = x / 2^16, by sixteen squarings.
+        Arguments below -1024 are refused: far below, the fraction comes near -1, and its power
+        near one again.
+        """
+        builder, unit = layer.builder, layer.builder.rules.unit_bits
+        shape = (logits.shape[0], 1)
+        name = layer.name
+
+        def log_of_sum(value: Values) -> Elements:
+            reals = value(logits).to_floats() * 2.0**-logits.bits
+            largest = reals.max(1, keepdims=True)
+            found = largest + np.log(np.exp(reals - largest).sum(1, keepdims=True))
+            return Elements.of_python([round(each * (1 << logits.bits)) for each in found.flat])
+
+        ceiling = builder.advised(f"{name}.ceiling", shape, logits.bits, log_of_sum)
+        argument = builder.rounded(
+            f"{name}.argument",
+            (logits - ceiling.broadcast(logits.shape)).divided(_SQUARINGS).quadratic,
+            unit,
+        )
+        lowest = unit - _SQUARINGS + _LOWEST_BITS
+        above = argument.plus(1 << lowest).quadratic
+        builder.nonnegative(f"{name}.range", above, lowest + 1)
+
+        def fraction(value: Values) -> Elements:
+            two = 2 << unit
+            pairs = [(two + y, two - y) for y in value(argument).to_signed()]
+            return Elements.of_python([((a << unit + 1) + b) // (2 * b) for a, b in pairs])
+
+        power = builder.advised(f"{name}.power0", logits.shape, unit, fraction)
+        numerator = argument.finer(2 * unit).plus(2 << 2 * unit).quadratic
+        denominator = power.finer(2 * unit).times(2).quadratic - argument * power
+        builder.within(f"{name}.power0", denominator - numerator, 2 << unit)
+        for number in range(1, _SQUARINGS + 1):
+            power = builder.rounded(f"{name}.power{number}", power * power, unit)
+        total = power.sum(-1).plus(-1 << unit)
+        builder.within(f"{name}.sum", total.quadratic, 1 << (unit - _SUM_BITS))
+        # Squares are not negative and add up to one, so that each of them is at most one.
+        probabilities = power.bounded(2 << unit)
+
+        def backward(errors: Wire) -> tuple[Wire]:
+            raise FormMissing(self, "prove, of its gradient")
+
+        return Proved(probabilities, backward)
+
+
+_SQUARINGS = 16
+_LOWEST_BITS = 10
+"""The lowest argument of an exponential is -2^10."""
+_SUM_BITS = 25
+"""Probabilities add up to one within 2^-26."""
 
 
 def exponential(x: Any) -> Any:

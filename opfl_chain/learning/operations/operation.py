@@ -6,13 +6,56 @@ the methods: a client does without JAX, a member without torch.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from opfl_chain.learning.errors import FormMissing, ShapeMismatch
+from opfl_chain.protocol.proof.statement import Builder
+from opfl_chain.protocol.proof.wires import Wire
 
 Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class PublicParameter:
+    """A parameter as the ring holds it."""
+
+    name: str
+    integers: NDArray[np.int64]
+    bits: int
+    """The fraction bits of the integers."""
+    trainable: bool
+
+    @property
+    def shape(self) -> Shape:
+        return self.integers.shape
+
+
+@dataclass(frozen=True)
+class Layer:
+    """The place of an operation in a statement."""
+
+    name: str
+    builder: Builder
+
+    def gradient(self, parameter: PublicParameter, left: Wire | None, right: Wire) -> None:
+        """State the gradient by a parameter: left^T right, or the column sums of right."""
+        if parameter.trainable:
+            self.builder.add_gradient(parameter.name, left, right)
+
+
+@dataclass(frozen=True, eq=False)
+class Proved:
+    """The result of an operation in a statement, and the step back from the result's errors."""
+
+    result: Wire
+    backward: Callable[[Wire], Sequence[Wire]]
+    """Maps the errors of the result to those of the activations, in their order."""
 
 
 class Operation:
@@ -46,6 +89,13 @@ class Operation:
         parameters are local except for one truncation.
         """
         return self.jax(*arrays, **options)
+
+    def prove(self, layer: Layer, *arrays: Any, **options: Any) -> Proved:
+        """State the operation as equations between words that a client advises.
+
+        Activations are wires, parameters are public integers (`PublicParameter`).
+        """
+        raise FormMissing(self, "prove")
 
     def masked(self, values: Any, mask: Any) -> Any:
         """Follow a mask of the input's shape instead of comparing, in any framework."""

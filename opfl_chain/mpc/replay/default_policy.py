@@ -23,6 +23,15 @@ MEAN, STD = 0.1307, 0.3081
 REPLAYS: dict[str, dict[str, Any]] = {
     "plain": {"kind": "plain"},
     "guided": {"kind": "guided", "largest_lift": LARGEST_LIFT},
+    "proved": {
+        "kind": "proved",
+        "largest_lift": LARGEST_LIFT,
+        "value_bits": 30,
+        "error_bits": 44,
+        "word_bits": 58,
+        "range_bits": 9,
+        "projections": 128,
+    },
 }
 """The settings of each kind of replay."""
 
@@ -48,7 +57,7 @@ def default_policy(
     optimizer = optimizer or OPTIMIZER
     if OPTIMIZERS.plugin(optimizer["name"]):
         optimizer = {"options": {}, **optimizer}  # policies tell a plug-in by this field
-    replay = REPLAYS[rule.replay]
+    replay = {**REPLAYS[rule.replay], **rule.replay_options(batch_size)}
     return Policy.from_mapping(
         {
             "model": {"name": model.name, "parameters": dict(model.options)},

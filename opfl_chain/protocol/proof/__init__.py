@@ -1,0 +1,1 @@
+"""Proofs on secret shares: a client proves its step, members answer linear queries."""
