@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from opfl_chain.learning.model import Model
+from opfl_chain.learning.operations.nonlinear import mask_name
 from opfl_chain.learning.operations.operation import Layer, Proved, PublicParameter
 from opfl_chain.learning.operations.table import OPERATIONS, Operations
 from opfl_chain.numerics.field import Elements
 from opfl_chain.protocol.advice import lift_of
 from opfl_chain.protocol.inputs import InputFormat
 from opfl_chain.protocol.proof.closing import Commitment, Statement, Tolerance, seal
+from opfl_chain.protocol.proof.evaluation import Evaluation
 from opfl_chain.protocol.proof.statement import SLACK_QUANTA, Builder, Rules, Values
 from opfl_chain.protocol.proof.wires import Quadratic, StatementError, Wire
 from opfl_chain.protocol.ring import FixedPoint
@@ -138,6 +140,12 @@ def state_step(
     batch = inputs.feature_shape[0]
     bits = gradients.words_per_unit.bit_length() - 1
     return seal(builder, names, factor, Commitment(bits, batch), tolerance)
+
+
+def mask_words(statement: Statement, value: Evaluation, layer: str) -> NDArray[np.bool_]:
+    """Return the sides of a layer's ReLU, as the statement has them."""
+    wire = next(group.wire for group in statement.words if group.name == mask_name(layer))
+    return value(wire).to_floats() > 0
 
 
 def _inputs(builder: Builder, inputs: InputFormat) -> tuple[Wire, Wire]:

@@ -61,7 +61,7 @@ class Relu(Operation):
         it negative by a quantum of the product, which is added.
         """
         builder, rules = layer.builder, layer.builder.rules
-        mask = builder.bits(f"{layer.name}.mask", values.shape, lambda value: signs(value(values)))
+        mask = builder.bits(mask_name(layer.name), values.shape, lambda value: signs(value(values)))
         result = builder.rounded(layer.name, mask * values, rules.value_bits)
         magnitude = (result.finer(values.bits).times(2) - values).plus(
             1 << max(values.bits - rules.value_bits, 0)
@@ -73,6 +73,11 @@ class Relu(Operation):
             return (builder.rounded(f"{layer.name}.error", mask * errors, rules.error_bits),)
 
         return Proved(result, backward)
+
+
+def mask_name(layer: str) -> str:
+    """Return the name of the words that tell the sides of a layer's values."""
+    return f"{layer}.mask"
 
 
 def signs(values: Elements) -> Elements:

@@ -12,9 +12,14 @@ from dataclasses import dataclass
 from opfl_chain.numerics.field import Elements
 from opfl_chain.numerics.projections import project_words
 from opfl_chain.protocol.proof import folding
-from opfl_chain.protocol.proof.closing import MASKS, PROJECTED_COMMITMENT, STAGES, Statement
+from opfl_chain.protocol.proof.closing import MASKS, STAGES, Statement
 from opfl_chain.protocol.proof.combination import Coefficients, Coins
-from opfl_chain.protocol.proof.evaluation import Evaluation, as_integers
+from opfl_chain.protocol.proof.evaluation import (
+    Evaluation,
+    as_integers,
+    set_inputs,
+    set_projected,
+)
 from opfl_chain.protocol.proof.folding import Answer
 from opfl_chain.protocol.proof.package import ProofComponent, ProofForm, ProofLeaves
 from opfl_chain.protocol.proof.transcript import Transcript
@@ -75,13 +80,9 @@ class Query:
         stages = part.stages(self.form)
         for stage in range(STAGES):
             value.set_words(statement.stage(stage), stages[stage])
-        whole = as_integers(training_input)
-        for ring in statement.rings:
-            if ring.name == PROJECTED_COMMITMENT:
-                coins, count = self.coins.gradient, statement.rules.projections
-                value.set(ring.wire, as_integers(project_words(gradient, coins, count)))
-            else:
-                value.set(ring.wire, whole[ring.start : ring.start + ring.wire.size])
+        set_inputs(statement, value, as_integers(training_input))
+        projected = project_words(gradient, self.coins.gradient, statement.rules.projections)
+        set_projected(statement, value, as_integers(projected))
         masks = next(value(group.wire) for group in statement.words if group.name == MASKS)
         combined = self.coefficients.combine(value)
         return folding.answer(combined, masks, stages[STAGES:], self.transcripts)

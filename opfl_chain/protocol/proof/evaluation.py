@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from opfl_chain.numerics.field import Elements
 from opfl_chain.numerics.projections import project
 from opfl_chain.protocol.errors import ShareError
-from opfl_chain.protocol.proof.closing import Statement
+from opfl_chain.protocol.proof.closing import PROJECTED_COMMITMENT, Statement
 from opfl_chain.protocol.proof.statement import Equation, Words, quadratic_value
 from opfl_chain.protocol.proof.wires import Wire
 from opfl_chain.protocol.ring import UnsignedWords
@@ -46,12 +45,19 @@ class Evaluation:
             self.set(group.wire, words[start : start + group.wire.size])
             start += group.wire.size
 
-    def set_rings(self, statement: Statement, rings: Mapping[str, Elements]) -> None:
-        """Give the committed ring words their values: a component, or the sum of all three."""
-        for ring in statement.rings:
-            if ring.name in rings:
-                found = rings[ring.name]
-                self.set(ring.wire, found[ring.start : ring.start + ring.wire.size])
+
+def set_inputs(statement: Statement, value: Evaluation, words: Elements) -> None:
+    """Give the committed inputs their values: a component, or the sum of all three."""
+    for ring in statement.rings:
+        if ring.name != PROJECTED_COMMITMENT:
+            value.set(ring.wire, words[ring.start : ring.start + ring.wire.size])
+
+
+def set_projected(statement: Statement, value: Evaluation, projections: Elements) -> None:
+    """Give the projections of the committed gradient their values, in the same way."""
+    for ring in statement.rings:
+        if ring.name == PROJECTED_COMMITMENT:
+            value.set(ring.wire, projections)
 
 
 def gradient_value(statement: Statement, value: Evaluation) -> Elements:

@@ -16,7 +16,6 @@ from opfl_chain.protocol.hashing import keccak256
 from opfl_chain.protocol.proof import folding
 from opfl_chain.protocol.proof.closing import (
     MASKS,
-    PROJECTED_COMMITMENT,
     RESIDUAL_PROJECTIONS,
     WORD_DIGITS,
     Statement,
@@ -29,6 +28,8 @@ from opfl_chain.protocol.proof.evaluation import (
     gradient_value,
     residual_of,
     scaled_residuals,
+    set_inputs,
+    set_projected,
     small_vector,
 )
 from opfl_chain.protocol.proof.package import ProofPackage, Sharing
@@ -100,9 +101,7 @@ class Prover:
         whole = as_integers(training_input[0])
         for part in training_input[1:]:
             whole = whole + as_integers(part)
-        for ring in statement.rings:
-            if ring.name != PROJECTED_COMMITMENT:
-                self.value.set(ring.wire, whole[ring.start : ring.start + ring.wire.size])
+        set_inputs(statement, self.value, whole)
 
     # --- what a cheat may override
 
@@ -159,9 +158,7 @@ class Prover:
         for part in self._gradient:
             total = total + as_integers(project_words(part, coins, projections))
         projected = project(gradient_value(statement, self.value), coins, projections)
-        for ring in statement.rings:
-            if ring.name == PROJECTED_COMMITMENT:
-                self.value.set(ring.wire, total)
+        set_projected(statement, self.value, total)
         self.value.set(statement.projected, projected)
         return projected
 
