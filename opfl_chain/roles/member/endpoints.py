@@ -141,15 +141,17 @@ class MemberEndpoints:
             missing.append("input")
         if audited and expected.advice_words and delivery.advice is None:
             missing.append("advice")
+        if audited and expected.proof and delivery.proof is None:
+            missing.append("proof")
         if missing:
             raise Refusal(
                 HTTPStatus.UNPROCESSABLE_ENTITY,
                 f"this contribution is audited, but its delivery has no {' and no '.join(missing)}",
             )
-        if not audited and (delivery.training_input or delivery.advice):
+        if not audited and (delivery.training_input or delivery.advice or delivery.proof):
             raise Refusal(
                 HTTPStatus.UNPROCESSABLE_ENTITY,
-                "this contribution is not audited: do not send input or advice",
+                "this contribution is not audited: do not send input, advice or proof",
             )
 
     def _decoded(self, body: bytes) -> Delivery:
