@@ -243,7 +243,7 @@ def compare_findings(
     ]
     joint = session.call(
         exchange_findings,
-        subject=_subject(rules, weights, claims),
+        subject=subject_of(rules, weights, claims),
         plugins=installed_digests(rules.policy),
         findings=findings,
     )
@@ -252,7 +252,7 @@ def compare_findings(
     }
 
 
-def _subject(rules: Rules, weights: Weights, claims: Sequence[Claim]) -> bytes:
+def subject_of(rules: Rules, weights: Weights, claims: Sequence[Claim]) -> bytes:
     """Return a digest of the facts that must be the same for all members."""
     facts = [
         f"{c.client} {c.round_number} {c.commitment.hex()} {c.dataset_root.hex()} {c.audited:d}"
