@@ -36,7 +36,7 @@ def tiny(bits: int, commitment_bits: int = GRADIENT_BITS) -> Statement:
 
 @pytest.mark.parametrize(("bits", "commitment_bits"), [(20, 10), (21, 43)])
 def test_gradient_with_too_few_fraction_bits_is_refused(bits: int, commitment_bits: int) -> None:
-    with pytest.raises(StatementError, match="fraction bits, 4[13] are needed"):
+    with pytest.raises(StatementError, match=r"fraction bits, 4[13] are needed"):
         tiny(bits, commitment_bits)
 
 
