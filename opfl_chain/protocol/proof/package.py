@@ -18,7 +18,7 @@ from typing import Final
 from opfl_chain.numerics.field import ELEMENT_BYTES, Elements, FieldError
 from opfl_chain.protocol.commitments import COMPONENTS, SEED_BYTES, SENT_AS_WORDS
 from opfl_chain.protocol.errors import ComponentMismatch, ShareError
-from opfl_chain.protocol.hashing import sha256, tag
+from opfl_chain.protocol.hashing import TAG_PROOF, sha256
 from opfl_chain.protocol.proof.closing import STAGES, Statement
 from opfl_chain.protocol.proof.folding import level_sizes
 from opfl_chain.protocol.proof.transcript import Transcript, labelled
@@ -27,7 +27,6 @@ from opfl_chain.protocol.widths import bytes32
 
 MAGIC: Final = b"OPFP"
 VERSION: Final = 1
-TAG_PROOF: Final = tag("proof")
 _HEADER: Final = struct.Struct(">4sBBQ")
 """Magic, version, rank, number of words."""
 
