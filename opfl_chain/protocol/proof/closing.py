@@ -191,6 +191,12 @@ def _compare_gradient(
     rules = builder.rules
     shape = (rules.projections,)
     bits = max(term.bits for term in terms)
+    shift = rules.unit_bits + 1
+    if bits < (least := max(shift, commitment.bits)):
+        raise StatementError(
+            f"the step's gradient has {bits} fraction bits, {least} are needed: give the policy"
+            " more value_bits or error_bits, or fewer unit_bits and a smaller loss_scale"
+        )
     reach = sum(term.size * term.bound << (bits - term.bits) for term in terms)
     raw = leaf("ring", PROJECTED_COMMITMENT, shape, commitment.bits, 3 << RING_BITS)
     builder.rings.append(Ring(PROJECTED_COMMITMENT, raw, 0))
@@ -209,7 +215,6 @@ def _compare_gradient(
     builder.exact("gradient.lift", Quadratic(lifted, (), shape, 0) - joined.quadratic)
     gradient = leaf("projected", PROJECTED_GRADIENT, shape, bits, reach)
     scaled = factor.broadcast(shape) * joined.times(commitment.batch << (bits - commitment.bits))
-    shift = rules.unit_bits + 1
 
     def difference(value: Values) -> Elements:
         return (quadratic_value(scaled, value) - value(gradient)).rounded_shift(shift)
@@ -297,5 +302,5 @@ def _described(
     yield f"small {[number(wire) for wire in builder.small]}\n".encode()
     for term in terms:
         left = number(term.left) if term.left else None
-        yield f"{term.parameter} {left} {number(term.right)}\n".encode()
+        yield f"{term.parameter} {left} {number(term.right)} {term.bits}\n".encode()
     yield from lines

@@ -268,6 +268,12 @@ class Builder:
 
     def require(self, equation: Equation, further_bound: int = 0) -> None:
         """Add an equation; `further_bound` is the magnitude of its projected gradient."""
+        # Coefficients are drawn by name: two equations of one name would have the same ones, and
+        # their residuals could cancel.
+        if any(known.name == equation.name for known in self.equations):
+            raise StatementError(
+                f"equation {equation.name} exists already: give every equation a name of its own"
+            )
         largest = 2 << self.rules.unit_bits
         if equation.quantum > largest:
             raise StatementError(
