@@ -75,8 +75,8 @@ class Proof:
 class Prover:
     """Proves one step. Subclasses that cheat override what they do differently.
 
-    ``entropy`` is random and secret; the same entropy, context and attempt give the same proof, so
-    that no mask is used for two proofs and a restarted client sends the same bytes.
+    ``entropy`` is random and secret; the same entropy, context, statement and attempt give the same
+    proof, so that no mask is used for two proofs and a restarted client sends the same bytes.
     """
 
     def __init__(
@@ -93,11 +93,15 @@ class Prover:
         self.value = Evaluation()
         self._gradient = gradient
         secret = keccak256(
-            bytes32("entropy", entropy), bytes32("context", context), attempt.to_bytes(8, "big")
+            bytes32("entropy", entropy),
+            bytes32("context", context),
+            statement.hash,
+            attempt.to_bytes(8, "big"),
         )
         seeds = keccak256(secret, b"proof seed 0"), keccak256(secret, b"proof seed 1")
+        salt = keccak256(secret, b"proof salt")
         self._mask_key = keccak256(secret, b"proof masks")
-        self.sharing = Sharing(seeds, Transcript.start(context, statement.hash))
+        self.sharing = Sharing(seeds, salt, Transcript.start(context, statement.hash))
         whole = as_integers(training_input[0])
         for part in training_input[1:]:
             whole = whole + as_integers(part)
