@@ -152,13 +152,13 @@ def input_format(model: Model, batch: int) -> InputFormat:
     return InputFormat(shape, (batch,), model.classes, FRACTION_BITS, RANGE)
 
 
-def random_weights(model: Model, seed: int, scale: float = 1.0) -> dict[str, NDArray[np.float32]]:
+def random_weights(model: Model, seed: int) -> dict[str, NDArray[np.float32]]:
     """Return weights of the usual size."""
     rng = np.random.default_rng(seed)
     found = {}
     for each in model.layout:
         fan = max(1, int(np.prod(each.shape[:-1])))
-        found[each.name] = (scale * rng.standard_normal(each.shape) / np.sqrt(fan)).astype("f4")
+        found[each.name] = (rng.standard_normal(each.shape) / np.sqrt(fan)).astype("f4")
     return found
 
 
@@ -178,17 +178,21 @@ def state(
 
 @cache
 def honest_step(
-    model: Model = SMALL, batch: int = 1, seed: int = 1, scale: float = 1.0, sure: bool = False
+    model: Model = SMALL, batch: int = 1, seed: int = 1, lead: float = 0.0, rise: float = 0.0
 ) -> Step:
-    """Return an honest step; ``sure`` of its labels if so."""
-    weights = random_weights(model, seed, scale)
+    """Return an honest step.
+
+    The logit of the first label is raised by so many powers of two, and all logits by ``rise``.
+    """
+    weights = random_weights(model, seed)
     rng = np.random.default_rng([seed, batch])
     examples = rng.uniform(*RANGE, (batch, *model.input_shape)).astype(np.float32)
-    statement = state(model, weights, batch)
     labels = rng.integers(0, model.classes, batch)
+    last = model.layout.names[-1]
+    weights[last] = weights[last] + np.float32(rise)
+    weights[last][labels[0]] += np.float32(lead * np.log(2))
+    statement = state(model, weights, batch)
     step = LocalStep(model, torch.device("cpu"))
-    if sure:
-        labels = step.run(weights, examples, labels).logits.argmax(1)
     inputs = input_format(model, batch).encode(examples, labels)
     value = advise(statement, inputs)
     masks = masks_of(model, statement, value, batch)

@@ -32,7 +32,8 @@ STEPS = {
     "small": lambda: honest_step(SMALL),
     "small, 4 examples": lambda: honest_step(SMALL, 4),
     "small, first layer frozen": lambda: honest_step(SmallModel(frozen="conv"), 4),
-    "small, sure of its label": lambda: honest_step(SMALL, 1, 4, 2.0, True),
+    "small, sure of its label": lambda: honest_step(lead=12),
+    "small, large logits": lambda: honest_step(rise=100.0),
     "lenet": lambda: lenet_step(1),
     "lenet, 4 examples": lambda: lenet_step(4),
 }
@@ -69,8 +70,15 @@ def test_the_advice_has_the_sides_and_the_lift_of_the_step(step: Step) -> None:
 
 
 def test_a_step_that_is_sure_is_lifted() -> None:
-    step = honest_step(SMALL, 1, 4, 2.0, True)
-    assert step.words("loss.lift").to_floats().argmax() > 2
+    assert honest_step(lead=12).words("loss.lift").to_floats().argmax() > 5
+
+
+@pytest.mark.parametrize("lead", [20, 24, 28, 32, 36, 40, 50, 100])
+def test_a_step_that_is_very_sure_is_accepted(lead: int) -> None:
+    step = honest_step(lead=lead)
+    proof = cheating(step).prove()
+    assert all(used < 0.5 for used in proof.usage.bounds.values()), proof.usage
+    assert accepts(answers_to(step, proof.packages))
 
 
 def test_the_same_entropy_and_attempt_give_the_same_bytes() -> None:
@@ -132,6 +140,5 @@ def test_a_proof_is_for_one_context() -> None:
 def test_a_proof_is_for_one_model() -> None:
     step, other = honest_step(), honest_step(seed=2)
     proof = cheating(step).prove()
-    same_form = other.with_statement(other.statement)
-    assert not accepts(answers_to(same_form, proof.packages))
+    assert not accepts(answers_to(other, proof.packages))
     assert accepted(other)
