@@ -9,11 +9,11 @@ stage, which follow from an input and the weights, and see by the hash whether t
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, pairwise
-from typing import Final
+from typing import Final, TypeAlias
 
 from opfl_chain.numerics.field import ELEMENT_BYTES, Elements, FieldError
 from opfl_chain.protocol.commitments import COMPONENTS, SEED_BYTES, SENT_AS_WORDS
@@ -191,6 +191,15 @@ def verify_component(part: ProofComponent, leaves: ProofLeaves, form: ProofForm)
             )
 
 
+Toss: TypeAlias = Callable[[bytes], bytes]
+"""Returns the coins that members toss after a stage, of which they know the leaf hashes."""
+
+
+def no_coins(said: bytes) -> bytes:
+    """Toss nothing: all coins are hashed."""
+    return b""
+
+
 @dataclass
 class Sharing:
     """Shares the words of a proof stage by stage. Seeds and salt are random, secret, used once."""
@@ -198,10 +207,11 @@ class Sharing:
     seeds: tuple[bytes, bytes] = field(repr=False)
     salt: bytes = field(repr=False)
     transcript: Transcript
+    toss: Toss = no_coins
     _sent: list[bytes] = field(default_factory=list)
     _hashes: list[bytes] = field(default_factory=list)
 
-    def share(self, words: Elements, tossed: bytes = b"") -> Transcript:
+    def share(self, words: Elements) -> Transcript:
         """Share the words of the next stage, and return the transcript after it."""
         stage = len(self._sent)
         masked = words.flat
@@ -211,7 +221,7 @@ class Sharing:
         leaf = stage_hash(stage, self.salt, self._sent[-1])
         self._hashes.append(leaf)
         said = b"".join(self._seed_hashes) + leaf if stage == 0 else leaf
-        self.transcript = self.transcript.then(said, tossed)
+        self.transcript = self.transcript.then(said, self.toss(said))
         return self.transcript
 
     @cached_property
