@@ -21,7 +21,7 @@ from opfl_chain.protocol.policy import Policy
 from opfl_chain.protocol.proof.closing import Commitment, Statement, Tolerance, seal
 from opfl_chain.protocol.proof.evaluation import Evaluation
 from opfl_chain.protocol.proof.package import ProofForm
-from opfl_chain.protocol.proof.statement import SLACK_QUANTA, Builder, Rules, Values
+from opfl_chain.protocol.proof.statement import Builder, Rules, Values
 from opfl_chain.protocol.proof.wires import Quadratic, StatementError, Wire
 from opfl_chain.protocol.ring import FixedPoint
 
@@ -183,9 +183,10 @@ def _inputs(builder: Builder, inputs: InputFormat) -> tuple[Wire, Wire]:
     low, high = inputs.feature_bounds
     if np.isfinite(inputs.feature_range).all():
         size_bits = (high - low).bit_length()
-        builder.nonnegative("features.low", features.plus(-low).quadratic, size_bits)
-        builder.nonnegative("features.high", features.times(-1).plus(high).quadratic, size_bits)
-        features = features.bounded(max(abs(low), abs(high)) + SLACK_QUANTA)
+        below = builder.nonnegative("features.low", features.plus(-low).quadratic, size_bits)
+        upside_down = features.times(-1).plus(high).quadratic
+        above = builder.nonnegative("features.high", upside_down, size_bits)
+        features = features.bounded(max(abs(low) + below, abs(high) + above))
     shape = (inputs.label_shape[0], inputs.classes)
     if inputs.target_words != inputs.label_shape[0] * inputs.classes:
         raise StatementError(

@@ -1,43 +1,29 @@
-"""Nobody learns from a proof whether a guess at the client's words is right."""
+"""Answers and leaf hashes tell nothing about the words but whether they fit."""
 
-import numpy as np
-from small_statements import CONTEXT, ENTROPY, small_statement
+from __future__ import annotations
 
-from opfl_chain.numerics.field import Elements
-from opfl_chain.protocol.proof.closing import Statement
-from opfl_chain.protocol.proof.package import Sharing
-from opfl_chain.protocol.proof.prover import Prover
+from proof_steps import cheating, honest_step
+
+from opfl_chain.protocol.proof.package import ProofForm, Sharing
 from opfl_chain.protocol.proof.transcript import Transcript
 
-SEEDS = b"\x01" * 32, b"\x02" * 32
-START = Transcript.start(CONTEXT, bytes(32))
 
+def test_the_holder_of_both_seeds_cannot_confirm_a_guess_of_the_words() -> None:
+    """It could compute the third component of guessed words: only the salt keeps its hash apart."""
+    step = honest_step()
+    prover = cheating(step)
+    packages = prover.prove().packages
+    form = ProofForm.of(step.statement)
+    stage = prover.value(step.statement.stage(0)[0].wire)
 
-def leaves(salt: bytes) -> tuple[bytes, ...]:
-    sharing = Sharing(SEEDS, salt, START)
-    sharing.share(Elements.of_python([1, 2, 3]))
-    return sharing.packages()[0].leaves.hashes
+    def leaf(salt: bytes) -> bytes:
+        sharing = Sharing(prover.sharing.seeds, salt, Transcript(bytes(32)))
+        sharing.share(stage)
+        return sharing.packages()[0].leaves.hashes[2]
 
-
-def test_who_expands_both_seeds_cannot_check_a_guess_at_the_words() -> None:
-    first, second = leaves(b"\x03" * 32), leaves(b"\x04" * 32)
-    assert first[:2] == second[:2]
-    assert first[2] != second[2]
-
-
-def test_member_without_component_2_does_not_get_its_salt() -> None:
-    salt = b"\x05" * 32
-    sharing = Sharing(SEEDS, salt, START)
-    sharing.share(Elements.of_python([1, 2, 3]))
-    packages = [package.encode() for package in sharing.packages()]
-    assert [salt in package for package in packages] == [False, True, True]
-
-
-def test_proofs_of_two_statements_share_no_masks() -> None:
-    def seeds(statement: Statement) -> tuple[bytes, bytes]:
-        rings = [np.zeros(9, np.uint64)] * 3
-        return Prover(statement, CONTEXT, ENTROPY, rings, rings).sharing.seeds
-
-    first, second = (small_statement(each, 2, 1) for each in (["square"], ["exact"]))
-    assert not set(seeds(first)) & set(seeds(second))
-    assert seeds(first) == seeds(small_statement(["square"], 2, 1))
+    salt = prover.sharing.salt
+    assert leaf(salt) == leaf(salt) != leaf(bytes(32))
+    assert salt not in packages[0].encode()
+    for package in packages[1:]:
+        assert salt in package.encode()
+        package.verify(form)

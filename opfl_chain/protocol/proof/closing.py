@@ -41,6 +41,8 @@ TOLERANCE_BITS: Final = 40
 """The fraction bits of the tolerance."""
 _LOW_BITS: Final = 6
 """The low bits of a projection of G, which are words of their own."""
+_LEAST_APART_BITS: Final = 16
+"""The least fraction bits of the differences of projections of G."""
 _COMPARED_BITS: Final = 80
 """The binary digits of the difference of the two sums of squares."""
 
@@ -192,10 +194,10 @@ def _compare_gradient(
     shape = (rules.projections,)
     bits = max(term.bits for term in terms)
     shift = rules.unit_bits + 1
-    if bits < (least := max(shift, commitment.bits)):
+    if bits < (least := max(commitment.bits, shift + _LEAST_APART_BITS)):
         raise StatementError(
-            f"the step's gradient has {bits} fraction bits, {least} are needed: give the policy"
-            " more value_bits or error_bits, or fewer unit_bits and a smaller loss_scale"
+            f"the gradient has {bits} fraction bits, it needs {least} to be compared with the"
+            " committed one: give the policy more value_bits or error_bits, or fewer unit_bits"
         )
     reach = sum(term.size * term.bound << (bits - term.bits) for term in terms)
     raw = leaf("ring", PROJECTED_COMMITMENT, shape, commitment.bits, 3 << RING_BITS)

@@ -2,18 +2,18 @@
 
 Components 0 and 1 are expanded from seeds, component 2 is sent as words, as in `shares`. A seed has
 one leaf hash, component 2 has one for each stage: random coins follow from the leaf hashes of all
-stages before them. Component 2 has a salt, which goes into its leaf hashes: without it the member
-that expands both seeds could tell from them whether a guess at the client's words is right.
+stages before them. These are salted: whoever holds both seeds could otherwise guess the words of a
+stage, which follow from an input and the weights, and see by the hash whether the guess is right.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, pairwise
-from typing import Final
+from typing import Final, TypeAlias
 
 from opfl_chain.numerics.field import ELEMENT_BYTES, Elements, FieldError
 from opfl_chain.protocol.commitments import COMPONENTS, SEED_BYTES, SENT_AS_WORDS
@@ -52,12 +52,11 @@ class ProofForm:
     def largest_package(self) -> int:
         """The size of the largest package in bytes."""
         hashes = (2 + len(self.sizes)) * HASH_BYTES
-        return _HEADER.size + hashes + SEED_BYTES + self.sent_as_words
+        return _HEADER.size + hashes + SEED_BYTES + self.sent_size(SENT_AS_WORDS)
 
-    @property
-    def sent_as_words(self) -> int:
-        """The size of component 2 in bytes: its salt and all words."""
-        return SALT_BYTES + ELEMENT_BYTES * self.words
+    def sent_size(self, index: int) -> int:
+        """Return the size of a component in bytes: a seed, or a salt and all words."""
+        return SALT_BYTES + ELEMENT_BYTES * self.words if index == SENT_AS_WORDS else SEED_BYTES
 
     def stages_of(self, words: Elements) -> list[Elements]:
         """Cut all words into stages."""
@@ -94,7 +93,10 @@ class ProofLeaves:
 
     def transcripts(self, start: Transcript, tossed: Sequence[bytes] = ()) -> list[Transcript]:
         """Return the transcript after each stage; `tossed` are members' coins after each."""
-        coins = list(tossed) or [b""] * (len(self.hashes) - 2)
+        stages = len(self.hashes) - 2
+        coins = list(tossed) or [b""] * stages
+        if len(coins) != stages:
+            raise ShareError(f"coins were tossed {len(coins)} times, the proof has {stages} stages")
         found, now = [], start
         for stage, (leaf, toss) in enumerate(zip(self.hashes[2:], coins, strict=True)):
             now = now.then(b"".join(self.hashes[:2]) + leaf if stage == 0 else leaf, toss)
@@ -122,9 +124,9 @@ class ProofComponent:
         """Return the leaf hashes that bind this component, by their place in `ProofLeaves`."""
         if self.index != SENT_AS_WORDS:
             return {self.index: seed_hash(self.index, self.sent)}
-        salt, words = self.sent[:SALT_BYTES], self.sent[SALT_BYTES:]
-        ends = [ELEMENT_BYTES * end for end in accumulate(form.sizes, initial=0)]
-        parts = enumerate(words[start:end] for start, end in pairwise(ends))
+        salt = self.sent[:SALT_BYTES]
+        ends = [SALT_BYTES + ELEMENT_BYTES * end for end in accumulate(form.sizes, initial=0)]
+        parts = enumerate(self.sent[start:end] for start, end in pairwise(ends))
         return {2 + stage: stage_hash(stage, salt, part) for stage, part in parts}
 
 
@@ -138,8 +140,9 @@ class ProofPackage:
 
     def encode(self) -> bytes:
         """Return the wire format."""
-        sizes = [len(part.sent) - SALT_BYTES for part in self.held if part.index == SENT_AS_WORDS]
-        header = _HEADER.pack(MAGIC, VERSION, self.rank, sum(sizes) // ELEMENT_BYTES)
+        sent = [part.sent for part in self.held if part.index == SENT_AS_WORDS]
+        words = sum((len(each) - SALT_BYTES) // ELEMENT_BYTES for each in sent)
+        header = _HEADER.pack(MAGIC, VERSION, self.rank, words)
         return b"".join([header, *self.leaves.hashes, *(part.sent for part in self.held)])
 
     @classmethod
@@ -163,7 +166,7 @@ class ProofPackage:
                 f" with {expected:,} words"
             )
         sizes = [HASH_BYTES] * (2 + len(form.sizes))
-        sizes += [form.sent_as_words if index == SENT_AS_WORDS else SEED_BYTES for index in indices]
+        sizes += [form.sent_size(index) for index in indices]
         ends = list(accumulate(sizes, initial=_HEADER.size))
         if len(data) != ends[-1]:
             raise ShareError(f"proof has {len(data):,} bytes, this statement takes {ends[-1]:,}")
@@ -216,20 +219,27 @@ def _packages(leaves: ProofLeaves, parts: Sequence[ProofComponent]) -> Packages:
     return p0, p1, p2
 
 
+Toss: TypeAlias = Callable[[bytes], bytes]
+"""Returns the coins that members toss after a stage, of which they know the leaf hashes."""
+
+
+def no_coins(said: bytes) -> bytes:
+    """Toss nothing: all coins are hashed."""
+    return b""
+
+
 @dataclass
 class Sharing:
-    """Shares the words of a proof stage by stage.
-
-    Seeds and salt are random, secret and used once.
-    """
+    """Shares the words of a proof stage by stage. Seeds and salt are random, secret, used once."""
 
     seeds: tuple[bytes, bytes] = field(repr=False)
     salt: bytes = field(repr=False)
     transcript: Transcript
+    toss: Toss = no_coins
     _sent: list[bytes] = field(default_factory=list)
     _hashes: list[bytes] = field(default_factory=list)
 
-    def share(self, words: Elements, tossed: bytes = b"") -> Transcript:
+    def share(self, words: Elements) -> Transcript:
         """Share the words of the next stage, and return the transcript after it."""
         stage = len(self._sent)
         masked = words.flat
@@ -239,7 +249,7 @@ class Sharing:
         leaf = stage_hash(stage, self.salt, self._sent[-1])
         self._hashes.append(leaf)
         said = b"".join(self._seed_hashes) + leaf if stage == 0 else leaf
-        self.transcript = self.transcript.then(said, tossed)
+        self.transcript = self.transcript.then(said, self.toss(said))
         return self.transcript
 
     @cached_property
