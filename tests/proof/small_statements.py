@@ -19,15 +19,15 @@ from opfl_chain.protocol.shares import SharedVector
 
 CONTEXT = b"\x07" * 32
 ENTROPY = b"\x08" * 32
-GRADIENT_BITS = 30
+GRADIENT_BITS = 44
 
 
 @dataclass(frozen=True)
 class SmallRules:
     """Rules with few projections, so that the slow implementation stays quick."""
 
-    value_bits: int = 22
-    error_bits: int = 24
+    value_bits: int = 28
+    error_bits: int = 30
     unit_bits: int = 40
     word_bits: int = 50
     range_bits: int = 6

@@ -34,16 +34,16 @@ def tiny(bits: int, commitment_bits: int = GRADIENT_BITS) -> Statement:
     return seal(builder, ["weight"], factor, Commitment(commitment_bits, 1), TOLERANCE)
 
 
-@pytest.mark.parametrize(("bits", "commitment_bits"), [(20, 10), (21, 43)])
+@pytest.mark.parametrize(("bits", "commitment_bits"), [(20, 10), (29, 60)])
 def test_gradient_with_too_few_fraction_bits_is_refused(bits: int, commitment_bits: int) -> None:
-    with pytest.raises(StatementError, match=r"fraction bits, 4[13] are needed"):
+    with pytest.raises(StatementError, match="fraction bits"):
         tiny(bits, commitment_bits)
 
 
 def test_hash_covers_the_scale_of_each_part_of_the_gradient() -> None:
     def statement(finer: int) -> Statement:
         builder = Builder(RULES)
-        wire = builder.ring("input", 0, (1, 2), 22)
+        wire = builder.ring("input", 0, (1, 2), 29)
         for name, extra in ("first", finer), ("second", 0), ("third", 4):
             right = wire.gather(np.array([[0]]))
             builder.add_gradient(name, wire, replace(right, bits=right.bits + extra))
