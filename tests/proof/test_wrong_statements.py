@@ -151,5 +151,5 @@ def test_a_wire_is_not_taken_for_one_that_is_gone() -> None:
 
 def test_an_unknown_value_is_named() -> None:
     step = honest_step()
-    with pytest.raises(StatementError, match="words gradient.apart has no value yet"):
+    with pytest.raises(StatementError, match=r"words gradient\.apart has no value yet"):
         step.words("gradient.apart")
