@@ -147,6 +147,9 @@ class ProvedRule(Rule[ProvedBoundary]):
         largest = max(each.relative_tolerance for each in boundaries)
         return boundaries[0].model_copy(update={"relative_tolerance": largest})
 
+    def proof_tolerance(self, boundary: ProvedBoundary) -> Tolerance:
+        return boundary.tolerance
+
     def panels(
         self, boundary: ProvedBoundary, policy: Policy, profiles: Sequence[ProvedProfile]
     ) -> Sequence[QuantilePanel]:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from opfl_chain.circuits.boolean import BooleanCircuit, Shared
 from opfl_chain.protocol.policy import PAPER_GRID, Policy
+from opfl_chain.protocol.proof.closing import Tolerance
 from opfl_chain.protocol.ring import Reals
 from opfl_chain.rules.boundary import Boundary
 from opfl_chain.rules.evidence import (
@@ -60,7 +61,7 @@ class Rule(ABC, Generic[B]):
     boundary: type[B]
     """The document of its bounds. The default of the document's field `rule` names the rule."""
     replay: ClassVar[str] = "plain"
-    """The kind of the policy's replay that it judges: `plain` or `guided`."""
+    """The kind of the policy's replay that it judges: `plain`, `guided` or `proved`."""
     alpha: ClassVar[float] = 1.0
     """The default safety factor of bounds."""
     grid: ClassVar[tuple[int, ...]] = PAPER_GRID
@@ -123,6 +124,11 @@ class Rule(ABC, Generic[B]):
 
         None if the rule judges no masks.
         """
+        del boundary
+        return None
+
+    def proof_tolerance(self, boundary: B) -> Tolerance | None:
+        """Return the tolerance of a boundary for proofs, None if the rule judges replays."""
         del boundary
         return None
 

@@ -28,7 +28,11 @@ from opfl_chain.protocol.advice import lift_of
 from opfl_chain.protocol.policy import Policy
 from opfl_chain.rules.boundary import Boundary
 from opfl_chain.rules.evidence import Observation, Profile
+from opfl_chain.rules.registry import DEFAULT_RULE
 from opfl_chain.rules.rule import AnyRule, NothingToCalibrate
+
+
+_BATCH = "-batch"
 
 
 def check_claim(folder: Path, policy: Policy) -> None:
@@ -78,20 +82,29 @@ def quiet(what: str, done: int, total: int) -> None:
 
 @dataclass(frozen=True)
 class RunName:
-    """A model and its data set, which name the folder of a run."""
+    """A model, its data set and the size of batches, which name the folder of a run."""
 
     model: Model
     dataset: str
+    batch_size: int = 1
 
     @classmethod
     def parse(cls, name: str) -> RunName:
+        """Read MODEL-DATASET or MODEL-DATASET-batchN."""
+        rest, _, batch = name.partition(_BATCH)
         for model in MODELS:
-            if name.removeprefix(f"{model}-") in DATASETS:
-                return cls(model_named(model), name.removeprefix(f"{model}-"))
+            dataset = rest.removeprefix(f"{model}-")
+            if dataset in DATASETS and (batch.isdecimal() or rest == name):
+                return cls(model_named(model), dataset, int(batch or 1))
         raise NoSuchRun(name, list(MODELS), list(DATASETS))
 
     def __str__(self) -> str:
-        return f"{self.model.name}-{self.dataset}"
+        batch = f"{_BATCH}{self.batch_size}" if self.batch_size > 1 else ""
+        return f"{self.model.name}-{self.dataset}{batch}"
+
+    def policy(self, rule: AnyRule = DEFAULT_RULE) -> Policy:
+        """Return the default policy of the run under a rule."""
+        return default_policy(self.model, rule=rule, batch_size=self.batch_size)
 
 
 @dataclass(eq=False)
@@ -121,13 +134,13 @@ class RuleRecords:
                 store.folder, f"step {strays[0]} is replayed, but not recorded"
             )
         records = cls(run, rule, store, replayed, progress)
-        check_claim(store.folder, default_policy(run.model))
+        check_claim(store.folder, run.policy())
         check_policy(records.policy, run.model, store, rule.name, replayed[0])
         return records
 
     @cached_property
     def policy(self) -> Policy:
-        return default_policy(self.run.model, rule=self.rule)
+        return self.run.policy(self.rule)
 
     def observation(self, t: int) -> Observation:
         """Return the replay of a step, paired with the honest client's commitment."""
