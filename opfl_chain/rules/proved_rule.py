@@ -33,8 +33,8 @@ from opfl_chain.rules.evidence import (
 )
 from opfl_chain.rules.rule import NothingToCalibrate, Rule, RuleError
 
-LEAST_TOLERANCE = 2.0**-22
-"""Lower limit of the tolerance before the safety factor: a few roundings of float32."""
+LEAST_TOLERANCE = 2.0**-20
+"""Lower limit of the tolerance before the safety factor: sixteen roundings of float32."""
 ROUNDING_FACTOR = 2.0
 """The absolute tolerance is this many times the expected rounding of the committed words."""
 
@@ -104,7 +104,7 @@ class ProvedRule(Rule[ProvedBoundary]):
 
     def replay_options(self, batch_size: int) -> Mapping[str, Any]:
         """Larger batches have more words, whose projections must stay below the same bound."""
-        return {"unit_bits": 46 - min(2, math.ceil(math.log2(batch_size) / 2))}
+        return {"unit_bits": 45 - min(2, math.ceil(math.log2(batch_size) / 2))}
 
     def calibrate(
         self, policy: Policy, observations: Sequence[Observation], alpha: float

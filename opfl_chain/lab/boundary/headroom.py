@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 import secrets
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -34,6 +34,7 @@ from opfl_chain.protocol.proof.closing import TOLERANCE_BITS, Tolerance
 from opfl_chain.protocol.proof.package import ProofComponent
 from opfl_chain.protocol.proof.prover import Prover, Usage
 from opfl_chain.protocol.proof.wires import StatementError
+from opfl_chain.render.text import markdown_table
 from opfl_chain.rules.boundary import Boundary
 from opfl_chain.rules.evidence import Observation
 from opfl_chain.rules.registry import rule_of
@@ -134,7 +135,7 @@ class Judged:
             "upper95": upper_bound(len(self.failed), self.steps) if self.steps else None,
             **used,
             "largest_lift": self.largest_lift,
-            "proofs": self.proofs,
+            "proofs_made": self.proofs,
             "proofs_accepted": self.accepted,
         }
 
@@ -258,12 +259,62 @@ def headroom_row(
     """Judge a run that was trained in a variation, by a boundary of the default one."""
     policy = VARIATIONS[name].policy(run, rule)
     return {
+        "run": str(run),
         "rule": rule.name,
         "model": run.model.name,
         "dataset": dataset.name,
         "batch_size": run.batch_size,
         "variation": name,
-        "training_steps": plan.training_steps,
-        "calibration_steps": plan.calibration_steps,
+        **asdict(plan),
         **judge_run(policy, boundary, dataset, plan, progress),
     }
+
+
+def headroom_rows(
+    runs: Sequence[RunName],
+    rule: AnyRule,
+    variations: Sequence[str],
+    plan: HeadroomPlan,
+    known: Sequence[Row],
+    datasets: Callable[[str], Dataset],
+    progress: Progress = quiet,
+) -> Iterator[Row]:
+    """Yield a row for every run and variation; rows that are known already are not made again."""
+    for run in runs:
+        boundary: Boundary | None = None
+        for name in variations:
+            found = next((row for row in known if _is_of(row, run, rule, name, plan)), None)
+            if found is None:
+                dataset = datasets(run.dataset)
+                if boundary is None:
+                    steps = plan.calibration_steps
+                    boundary = calibrated_on(run.policy(rule), rule, dataset, steps, progress)
+                found = headroom_row(run, rule, name, boundary, dataset, plan, progress)
+            yield found
+
+
+def _is_of(row: Row, run: RunName, rule: AnyRule, name: str, plan: HeadroomPlan) -> bool:
+    wanted = {"run": str(run), "rule": rule.name, "variation": name, **asdict(plan)}
+    return all(row.get(field) == value for field, value in wanted.items())
+
+
+def table_of(rows: Sequence[Row]) -> str:
+    """Return the rows as a Markdown table."""
+    names = ("run", "variation", ">failed", ">95 %", ">tolerance", *(f">{b}" for b in BOUNDS))
+    cells = (
+        (
+            row["run"],
+            row["variation"],
+            f"{row['would_fail']:,} of {row['honest_steps']:,}",
+            f"< {row['upper95']:.2%}",
+            f"{row['relative_tolerance']:.1e}",
+            *(_percent(row[f"use_{bound}_max"]) for bound in BOUNDS),
+            f"{row['proofs_accepted']:,} of {row['proofs_made']:,}",
+        )
+        for row in rows
+    )
+    return markdown_table([*names, ">proofs accepted"], cells, tight=True)
+
+
+def _percent(used: float | None) -> str:
+    return "" if used is None else f"{used:.0%}"

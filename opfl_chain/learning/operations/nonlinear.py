@@ -138,12 +138,14 @@ class Softmax(Operation):
             reals = value(logits).to_floats() * 2.0**-logits.bits
             largest = reals.max(1, keepdims=True)
             found = largest + np.log(np.exp(reals - largest).sum(1, keepdims=True))
-            return Elements.of_python([round(each * (1 << logits.bits)) for each in found.flat])
+            return Elements.of_python([round(each * (1 << bits)) for each in found.flat])
 
-        ceiling = builder.advised(f"{name}.ceiling", shape, logits.bits, log_of_sum)
+        # As fine as its use, and no finer: it is a large number, and words are to be small.
+        bits = min(logits.bits, unit - _CEILING_BITS)
+        ceiling = builder.advised(f"{name}.ceiling", shape, bits, log_of_sum)
         argument = builder.rounded(
             f"{name}.argument",
-            (logits - ceiling.broadcast(logits.shape)).divided(_SQUARINGS).quadratic,
+            (logits - ceiling.finer(logits.bits).broadcast(logits.shape)).divided(_SQUARINGS).quadratic,
             unit,
         )
         lowest = unit - _SQUARINGS + _LOWEST_BITS
@@ -175,6 +177,8 @@ class Softmax(Operation):
 _SQUARINGS = 16
 _LOWEST_BITS = 10
 """The lowest argument of an exponential is -2^10."""
+_CEILING_BITS = 4
+"""The integer bits that a ceiling has more than a probability, in words of the same size."""
 _SUM_BITS = 25
 """Probabilities add up to one within 2^-26."""
 
