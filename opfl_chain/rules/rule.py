@@ -67,6 +67,11 @@ class Rule(ABC, Generic[B]):
     grid: ClassVar[tuple[int, ...]] = PAPER_GRID
     """The quantiles of default policies, in thousandths."""
 
+    def tolerance(self, boundary: B) -> Tolerance | None:
+        """Return the tolerance of proved steps, None if the committee replays steps."""
+        del boundary
+        return None
+
     def replay_options(self, batch_size: int) -> Mapping[str, Any]:
         """Return settings of the replay that depend on the batch, for default policies."""
         del batch_size
@@ -124,11 +129,6 @@ class Rule(ABC, Generic[B]):
 
         None if the rule judges no masks.
         """
-        del boundary
-        return None
-
-    def proof_tolerance(self, boundary: B) -> Tolerance | None:
-        """Return the tolerance of a boundary for proofs, None if the rule judges replays."""
         del boundary
         return None
 

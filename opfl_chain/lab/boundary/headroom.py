@@ -18,10 +18,10 @@ import numpy as np
 
 from opfl_chain.lab.boundary.evaluated import spread
 from opfl_chain.lab.boundary.records import RunName, quiet
-from opfl_chain.lab.calibration.implied import ANY_TOLERANCE, implied, lift_in
+from opfl_chain.lab.calibration.implied import implied, lift_in
 from opfl_chain.lab.calibration.replayer import shared
 from opfl_chain.lab.calibration.run import Progress
-from opfl_chain.lab.calibration.steps import TrainedStep, spread_steps, trained_steps
+from opfl_chain.lab.calibration.steps import ANY_TOLERANCE, TrainedStep, spread_steps, trained_steps
 from opfl_chain.lab.errors import NoProofs
 from opfl_chain.lab.statistics import upper_bound
 from opfl_chain.learning.data.examples import Dataset
@@ -192,7 +192,7 @@ class StepProver:
 
 def tolerance_of(boundary: Boundary) -> Tolerance:
     """Return the tolerance of proofs; raise if the boundary is for replays."""
-    found = rule_of(boundary).proof_tolerance(boundary)
+    found = rule_of(boundary).tolerance(boundary)
     if found is None:
         raise NoProofs(boundary.rule)
     return found

@@ -1,4 +1,4 @@
-"""Honest clients of each kind, and the gradient that the advice of a proved step implies.
+"""The gradient that the advice on a proved step implies, which stands for a replay.
 
 A proved step is not replayed: its advice, in exact integers, implies a gradient, which the committed
 one is compared with. The lab computes it in the clear.
@@ -7,23 +7,19 @@ one is compared with. The lab computes it in the clear.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from opfl_chain.lab.calibration.steps import HonestStep
+from opfl_chain.lab.calibration.steps import ANY_TOLERANCE, HonestStep
 from opfl_chain.learning.proved_client import ProvedResult, ProvedStep
 from opfl_chain.learning.registry import model_of
 from opfl_chain.protocol.policy import Policy
-from opfl_chain.protocol.proof.closing import Tolerance
 from opfl_chain.protocol.proof.evaluation import gradient_value
 from opfl_chain.protocol.proof.wires import Wire
 from opfl_chain.protocol.ring import Reals
 from opfl_chain.rules.evidence import Replayed
-
-ANY_TOLERANCE: Final = Tolerance(1, 1)
-"""Advice and the gradient that it implies do not depend on the tolerance."""
 
 
 class StepReplayer(Protocol):

@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 
 from opfl_chain.circuits.arithmetic import any_bit, join
 from opfl_chain.circuits.boolean import BooleanCircuit, Shared, Transport
+from opfl_chain.learning.proved_step import proof_form
 from opfl_chain.learning.registry import advice_format_of
 from opfl_chain.mpc.audit.checks import InputRules, input_faults, tree_faults
 from opfl_chain.mpc.audit.contribution import Contribution, TreeOpening, replay_inputs
@@ -58,6 +59,7 @@ from opfl_chain.protocol.hashing import keccak256
 from opfl_chain.protocol.identifiers import ClientIndex
 from opfl_chain.protocol.inputs import InputFormat
 from opfl_chain.protocol.policy import Policy
+from opfl_chain.protocol.proof.package import ProofForm
 from opfl_chain.protocol.verdict import FaultReason, Verdict
 from opfl_chain.protocol.widths import bytes32
 from opfl_chain.rules.boundary import Boundary
@@ -98,6 +100,12 @@ class Rules:
         """Format of the advice that clients deliver; None if the replay takes none."""
         return advice_format_of(self.policy)
 
+    @cached_property
+    def proof_form(self) -> ProofForm | None:
+        """Form of the proofs that clients deliver; None if the committee replays steps."""
+        tolerance = rule_of(self.boundary).tolerance(self.boundary)
+        return proof_form(self.policy, tolerance) if tolerance else None
+
     def expected(self, rank: int) -> Expected:
         """Return what the member of this rank expects to be delivered."""
         return Expected(
@@ -106,6 +114,7 @@ class Rules:
             self.boundary.coordinates,
             self.policy.input_format.words,
             self.advice_format.words if self.advice_format else 0,
+            self.proof_form,
         )
 
 
@@ -234,7 +243,7 @@ def compare_findings(
     ]
     joint = session.call(
         exchange_findings,
-        subject=_subject(rules, weights, claims),
+        subject=subject_of(rules, weights, claims),
         plugins=installed_digests(rules.policy),
         findings=findings,
     )
@@ -243,7 +252,7 @@ def compare_findings(
     }
 
 
-def _subject(rules: Rules, weights: Weights, claims: Sequence[Claim]) -> bytes:
+def subject_of(rules: Rules, weights: Weights, claims: Sequence[Claim]) -> bytes:
     """Return a digest of the facts that must be the same for all members."""
     facts = [
         f"{c.client} {c.round_number} {c.commitment.hex()} {c.dataset_root.hex()} {c.audited:d}"
