@@ -78,7 +78,7 @@ def boundary(
         list[str] | None,
         typer.Option(
             help="Rules to evaluate, of this package or of plug-ins.",
-            show_default="paper and guided",
+            show_default="paper, guided and proved",
         ),
     ] = None,
     calibration_steps: Annotated[
@@ -205,7 +205,8 @@ def table_of(rows: list[dict[str, Any]]) -> Table:
         (
             (
                 row["rule"],
-                f"{row['model']}-{row['dataset']}",
+                f"{row['model']}-{row['dataset']}"
+                + (f"-batch{row['batch_size']}" if row["batch_size"] > 1 else ""),
                 f"{row['rejected']:,} of {row['honest_steps']:,}",
                 f"< {row['frr_upper95']:.2%}",
                 *(_floor(row[f"floor_{kind}_100"]) for kind in ("dense", "top1pct")),

@@ -61,7 +61,11 @@ class NoCircuit(RuleError):
 
 @dataclass(frozen=True, eq=False)
 class ProvedProfile(Profile):
-    """The distance of a gradient, and what it is compared with; all in units of the gradient."""
+    """The distance of a gradient, and what it is compared with; all in units of the gradient.
+
+    At the largest lift there is next to nothing to learn: the gradient is below 2^-lift of the
+    usual, and rounding to committed words may be all of it.
+    """
 
     distance: float
     norm: float
@@ -75,7 +79,7 @@ class ProvedProfile(Profile):
         difference = observation.gradient.astype(np.float64) - replay.words
         lift = policy.largest_lift - (replay.headroom or 0)
         return cls(
-            not observation.gradient.any(),
+            not observation.gradient.any() or replay.headroom == 0,
             0,
             float(np.linalg.norm(difference)) * quantum,
             float(np.linalg.norm(replay.words.astype(np.float64))) * quantum,
