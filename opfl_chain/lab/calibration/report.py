@@ -18,7 +18,7 @@ from opfl_chain.lab.statistics import upper_bound
 from opfl_chain.protocol.policy import Policy
 from opfl_chain.render.plots import BLUE, GREY, ORANGE, add_legend, dress, new_figure, save
 from opfl_chain.rules.boundary import Boundary
-from opfl_chain.rules.evidence import Observation, QuantilePanel
+from opfl_chain.rules.evidence import Observation, QuantilePanel, RunSeries
 from opfl_chain.rules.registry import rule_of
 from opfl_chain.rules.rule import AnyRule
 from opfl_chain.system.files import write_atomically
@@ -37,9 +37,14 @@ def draw(
 ) -> None:
     """Plot the quantiles of honest steps and their bound into a PNG file."""
     rule, policy = rule_of(boundary), observations[0].policy
-    panels = rule.panels(boundary, policy, [rule.profile(each) for each in observations])
+    profiles = [rule.profile(each) for each in observations]
+    panels = rule.panels(boundary, policy, profiles)
     tolerance = rule.mask_tolerance(boundary)
-    figure, all_axes = new_figure(10.4, 4.2, columns=len(panels) + (tolerance is not None))
+    series = None if panels else rule.largest_of_steps(boundary, profiles)
+    columns = len(panels) + (tolerance is not None) + (series is not None)
+    figure, all_axes = new_figure(10.4, 4.2, columns=columns)
+    if series is not None:
+        _draw_series(all_axes[0], steps, series)
     for axes, panel in zip(all_axes, panels, strict=False):
         _draw_quantiles(axes, policy.quantile_grid, panel)
         axes.set_title(panel.title)
@@ -50,6 +55,14 @@ def draw(
         axes.set_ylim(bottom=0)
         add_legend(axes, size=9)
     save(figure, path)
+
+
+def _draw_series(axes: Axes, steps: Sequence[int], series: RunSeries) -> None:
+    axes.scatter(steps, series.steps, s=12, color=_HONEST, label="steps")
+    axes.axhline(series.bound, color=_BOUND, linewidth=2, label="bound")
+    axes.set_xlabel("training step")
+    axes.set_ylabel(series.unit)
+    axes.set_title(series.title)
 
 
 def _draw_advice(
