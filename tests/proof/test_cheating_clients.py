@@ -269,8 +269,9 @@ def test_a_label_that_is_not_one_hot_is_rejected(step: Step, targets: list[float
     inputs[36:] = [round(each * 2**22) for each in targets]
     own = implied(step, {}, inputs)
     assert not accepted(step, gradient=own, inputs=inputs)
-    off = without(step, "targets.one-hot", "targets.sum")
-    assert accepted(off, gradient=own, inputs=inputs)
+    if all(float(each).is_integer() for each in targets):  # others leave no whole errors either
+        off = without(step, "targets.one-hot", "targets.sum")
+        assert accepted(off, gradient=own, inputs=inputs)
 
 
 @pytest.mark.parametrize(
