@@ -11,6 +11,7 @@ from opfl_chain.protocol.errors import DeliveryMissing, InputNotCommitted, Proto
 from opfl_chain.protocol.hashing import keccak256
 from opfl_chain.protocol.identifiers import ClientIndex, RoundNumber
 from opfl_chain.protocol.inputs import is_input_of_round
+from opfl_chain.protocol.proof.package import ProofForm, ProofPackage
 from opfl_chain.protocol.ring import RING_WORD_BYTES, UnsignedWords
 from opfl_chain.protocol.shares import HASH_BYTES, SharePackage, verify_components, verify_package
 from opfl_chain.protocol.verdict import FaultReason
@@ -23,7 +24,7 @@ VERSION: Final = 1
 MOST_PROOF_NODES: Final = 32
 """The longest proof: round numbers have 32 bits, and a data set has one input per round."""
 _HEADER: Final = struct.Struct(">4sBQQQ")
-"""Magic, version, and the sizes of the gradient, the input and the advice in bytes."""
+"""Magic, version, and the sizes of the gradient, the input, and the advice or proof in bytes."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,8 @@ class Delivery:
     training_input: InputDelivery | None = None
     advice: SharePackage | None = None
     """Present if the replay is guided. No commitment binds it; the replay checks its content."""
+    proof: ProofPackage | None = None
+    """Present if the step is proved, instead of advice."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,9 @@ class Expected:
     gradient_words: int
     input_words: int
     advice_words: int = 0
-    """Absent if the replay is plain."""
+    """Absent unless the replay is guided."""
+    proof: ProofForm | None = None
+    """Absent unless steps are proved."""
 
     def package_words(self, words: int) -> int:
         """Return the number of shared words: in the scheme ``mpc`` the salt is shared as well."""
@@ -80,6 +85,7 @@ class Checked:
     gradient: Held
     training_input: Held | None
     advice: Held | None
+    proof: ProofPackage | None
     leaves: bytes
     """A digest of all leaf hashes. Members compare it, so that all hold parts of one sharing."""
 
@@ -108,7 +114,14 @@ def check_delivery(expected: Expected, claim: Claim, delivery: Delivery | None) 
         _check_kind(expected, delivery.advice, "advice", expected.advice_words)
         advice = verify_components(delivery.advice)
         packages.append(delivery.advice)
-    return Checked(gradient, training_input, advice, leaves_digest(packages))
+    leaves, proof = leaves_digest(packages), None
+    if claim.audited and expected.proof is not None:
+        if delivery.proof is None:
+            raise DeliveryMissing(f"client {claim.client} is audited and delivered no proof")
+        delivery.proof.verify(expected.proof)
+        proof = delivery.proof
+        leaves = keccak256(leaves, proof.leaves.digest)
+    return Checked(gradient, training_input, advice, proof, leaves)
 
 
 def fault_of(error: ProtocolError) -> FaultReason:
@@ -158,11 +171,11 @@ def _check_kind(expected: Expected, package: SharePackage, name: str, words: int
 
 
 def encode_delivery(delivery: Delivery) -> bytes:
-    """Encode header, package of the gradient, and if given the input and the advice package."""
+    """Encode header, package of the gradient, and if given the input, and the advice or proof."""
     parts = [
         delivery.gradient.encode(),
         _encode_input(delivery.training_input) if delivery.training_input else b"",
-        delivery.advice.encode() if delivery.advice else b"",
+        _encode_last(delivery),
     ]
     return b"".join([_HEADER.pack(MAGIC, VERSION, *map(len, parts)), *parts])
 
@@ -179,11 +192,17 @@ def decode_delivery(data: bytes, expected: Expected) -> Delivery:
     ends = list(accumulate(sizes, initial=_HEADER.size))
     if len(data) != ends[-1]:
         raise ShareError(f"delivery has {len(data):,} bytes, its header says {ends[-1]:,}")
-    gradient, training_input, advice = (data[start:end] for start, end in pairwise(ends))
+    gradient, training_input, last = (data[start:end] for start, end in pairwise(ends))
+    advice = proof = None
+    if last and expected.proof is not None:
+        proof = ProofPackage.decode(last, expected.proof, expected.rank)
+    elif last:
+        advice = _decode_package(last, expected, expected.advice_words)
     return Delivery(
         _decode_package(gradient, expected, expected.package_words(expected.gradient_words)),
         _decode_input(training_input, expected) if training_input else None,
-        _decode_package(advice, expected, expected.advice_words) if advice else None,
+        advice,
+        proof,
     )
 
 
@@ -192,7 +211,15 @@ def largest_delivery(expected: Expected) -> int:
     gradient = _largest_package(expected.package_words(expected.gradient_words))
     training_input = 1 + HASH_BYTES * (1 + MOST_PROOF_NODES)
     training_input += _largest_package(expected.package_words(expected.input_words))
-    return _HEADER.size + gradient + training_input + _largest_package(expected.advice_words)
+    last = _largest_package(expected.advice_words)
+    if expected.proof is not None:
+        last = expected.proof.largest_package
+    return _HEADER.size + gradient + training_input + last
+
+
+def _encode_last(delivery: Delivery) -> bytes:
+    given = delivery.proof or delivery.advice
+    return given.encode() if given else b""
 
 
 def _encode_input(given: InputDelivery) -> bytes:

@@ -21,6 +21,7 @@ from opfl_chain.learning.registry import model_of
 from opfl_chain.protocol.documents import Positive
 from opfl_chain.protocol.policy import Policy
 from opfl_chain.protocol.proof.closing import TOLERANCE_BITS, Statement, Tolerance
+from opfl_chain.protocol.proof.package import ProofForm
 from opfl_chain.protocol.ring import Reals
 from opfl_chain.rules.boundary import Boundary
 from opfl_chain.rules.evidence import (
@@ -101,6 +102,12 @@ class ProvedRule(Rule[ProvedBoundary]):
     replay = "proved"
     alpha = 4.0
     trade_off = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0)
+
+    def proof_form(self, policy: Policy, boundary: ProvedBoundary) -> ProofForm:
+        """Return the form of proofs, which depends on no weight."""
+        layout = model_of(policy).layout
+        nothing = {each.name: np.zeros(each.shape, np.float32) for each in layout}
+        return ProofForm.of(statement_of(policy, boundary, nothing))
 
     def replay_options(self, batch_size: int) -> Mapping[str, Any]:
         """Larger batches have more words, whose projections must stay below the same bound."""

@@ -58,6 +58,7 @@ from opfl_chain.protocol.hashing import keccak256
 from opfl_chain.protocol.identifiers import ClientIndex
 from opfl_chain.protocol.inputs import InputFormat
 from opfl_chain.protocol.policy import Policy
+from opfl_chain.protocol.proof.package import ProofForm
 from opfl_chain.protocol.verdict import FaultReason, Verdict
 from opfl_chain.protocol.widths import bytes32
 from opfl_chain.rules.boundary import Boundary
@@ -98,6 +99,11 @@ class Rules:
         """Format of the advice that clients deliver; None if the replay takes none."""
         return advice_format_of(self.policy)
 
+    @cached_property
+    def proof_form(self) -> ProofForm | None:
+        """Form of the proofs that clients deliver; None if the committee replays steps."""
+        return rule_of(self.boundary).proof_form(self.policy, self.boundary)
+
     def expected(self, rank: int) -> Expected:
         """Return what the member of this rank expects to be delivered."""
         return Expected(
@@ -106,6 +112,7 @@ class Rules:
             self.boundary.coordinates,
             self.policy.input_format.words,
             self.advice_format.words if self.advice_format else 0,
+            self.proof_form,
         )
 
 

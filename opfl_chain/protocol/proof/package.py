@@ -171,6 +171,8 @@ class ProofPackage:
         """Raise unless both components match their leaf hashes."""
         for part in self.held:
             verify_component(part, self.leaves, form)
+            if part.index == SENT_AS_WORDS:
+                part.stages(form)  # raises unless all words are canonical
 
 
 def verify_component(part: ProofComponent, leaves: ProofLeaves, form: ProofForm) -> None:

@@ -1,0 +1,239 @@
+"""The exchange among members on a round of proved steps, as pure functions.
+
+Each member first reports what it found in every delivery, with a commitment to its answers, so that
+nobody can copy another's. Then it reveals the answers. Every component has two holders: where their
+answers differ one of them lies, the audit is aborted, and nobody is charged on one member's word.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from opfl_chain.protocol.commitments import COMPONENTS
+from opfl_chain.protocol.errors import ShareError
+from opfl_chain.protocol.hashing import sha256, tag
+from opfl_chain.protocol.proof.answers import Query, accepts
+from opfl_chain.protocol.proof.folding import ANSWER_WORDS, Answer
+from opfl_chain.protocol.proof.package import ProofComponent
+from opfl_chain.protocol.ring import UnsignedWords
+from opfl_chain.protocol.shares import HASH_BYTES, held_indices
+from opfl_chain.protocol.verdict import FaultReason
+from opfl_chain.protocol.widths import bytes32, unsigned_bytes
+
+TAG_CONTEXT: Final = tag("proof-context")
+TAG_ANSWERS: Final = tag("proof-answers")
+ANSWER_BYTES: Final = 16 * ANSWER_WORDS
+MOST_FAULTS_OF_ONE: Final = 1
+"""A fault that so many members report charges nobody: it may be a lie."""
+
+_REPORT: Final = struct.Struct(">4sBBI")
+"""Magic, version, rank, number of contributions."""
+_REPORT_MAGIC: Final = b"OPFR"
+_SHEET_MAGIC: Final = b"OPFA"
+_VERSION: Final = 1
+_ROW_BYTES: Final = 1 + 2 * HASH_BYTES
+_SHEET_ROW: Final = struct.Struct(f">I{HASH_BYTES}s{2 * ANSWER_BYTES}s")
+
+
+def proof_context(
+    separator: bytes,
+    round_id: int,
+    client: int,
+    model_hash: bytes,
+    gradient_commitment: bytes,
+    input_commitment: bytes,
+) -> bytes:
+    """Return the digest that names the one contribution that a proof is about."""
+    return sha256(
+        TAG_CONTEXT,
+        bytes32("domain separator", separator),
+        unsigned_bytes("round identifier", round_id, 96),
+        unsigned_bytes("client", client, 32),
+        bytes32("model hash", model_hash),
+        bytes32("gradient commitment", gradient_commitment),
+        bytes32("input commitment", input_commitment),
+    )
+
+
+@dataclass(frozen=True)
+class Answers:
+    """A member's answers on one contribution, for its own component and the following one."""
+
+    rank: int
+    transcript: bytes
+    own: Answer
+    following: Answer
+
+    @classmethod
+    def of(cls, rank: int, query: Query, found: Mapping[int, Answer]) -> Answers:
+        """Take the answers for the components that a member holds."""
+        own, following = held_indices(rank)
+        return cls(rank, query.transcript, found[own], found[following])
+
+    def encode(self) -> bytes:
+        """Return the canonical bytes of both answers."""
+        return self.own.encode() + self.following.encode()
+
+    @property
+    def commitment(self) -> bytes:
+        """The hash that the member reports before it reveals the answers."""
+        return sha256(TAG_ANSWERS, bytes([self.rank]), self.transcript, self.encode())
+
+    def by_component(self) -> dict[int, Answer]:
+        """Return the answers by component."""
+        return dict(zip(held_indices(self.rank), (self.own, self.following), strict=True))
+
+
+@dataclass(frozen=True)
+class ReportRow:
+    """What a member found in one delivery: a fault, or the digest of all leaf hashes in it."""
+
+    fault: FaultReason | None
+    leaves: bytes = bytes(HASH_BYTES)
+    commitment: bytes = bytes(HASH_BYTES)
+    """The commitment to the answers; zero if the contribution is not audited, or at fault."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a member found in a round, in the order of the claims."""
+
+    rank: int
+    subject: bytes
+    """A digest of the facts that must be the same for all members."""
+    rows: tuple[ReportRow, ...]
+
+    def encode(self) -> bytes:
+        """Return the wire format."""
+        header = _REPORT.pack(_REPORT_MAGIC, _VERSION, self.rank, len(self.rows))
+        rows = (bytes([row.fault or 0]) + row.leaves + row.commitment for row in self.rows)
+        return b"".join([header, bytes32("subject", self.subject), *rows])
+
+    @classmethod
+    def decode(cls, data: bytes, rank: int, subject: bytes, count: int) -> Report:
+        """Read the report of a member on a round whose facts are known."""
+        expected = _REPORT.pack(_REPORT_MAGIC, _VERSION, rank, count) + subject
+        if data[: len(expected)] != expected:
+            raise ShareError(
+                f"the report is not one of member {rank} on the same {count:,} contributions,"
+                " policy, boundary and weights"
+            )
+        body = data[len(expected) :]
+        if len(body) != count * _ROW_BYTES:
+            raise ShareError(f"the report has {len(body):,} bytes for {count:,} contributions")
+        rows = (_row(body[at : at + _ROW_BYTES]) for at in range(0, len(body), _ROW_BYTES))
+        return cls(rank, subject, tuple(rows))
+
+
+def report_bytes(count: int) -> int:
+    """Return the size of a report on so many contributions."""
+    return _REPORT.size + HASH_BYTES + count * _ROW_BYTES
+
+
+def _row(data: bytes) -> ReportRow:
+    code = data[0]
+    if code not in {0, *FaultReason}:
+        raise ShareError(f"the report has the unknown fault {code}")
+    fault = FaultReason(code) if code else None
+    return ReportRow(fault, data[1 : 1 + HASH_BYTES], data[1 + HASH_BYTES :])
+
+
+def encode_answers(rank: int, answers: Mapping[int, Answers]) -> bytes:
+    """Encode a member's answers on several contributions, by their place among the claims."""
+    header = _REPORT.pack(_SHEET_MAGIC, _VERSION, rank, len(answers))
+    rows = (
+        _SHEET_ROW.pack(place, each.transcript, each.encode())
+        for place, each in sorted(answers.items())
+    )
+    return b"".join([header, *rows])
+
+
+def decode_answers(data: bytes, rank: int, places: Sequence[int]) -> dict[int, Answers]:
+    """Read a member's answers on the contributions at these places."""
+    header = _REPORT.pack(_SHEET_MAGIC, _VERSION, rank, len(places))
+    size = len(header) + len(places) * _SHEET_ROW.size
+    if data[: len(header)] != header or len(data) != size:
+        raise ShareError(
+            f"the answers are not those of member {rank} on {len(places):,} contributions"
+        )
+    found = {}
+    for place, transcript, both in _SHEET_ROW.iter_unpack(data[len(header) :]):
+        own, following = (Answer.decode(both[at : at + ANSWER_BYTES]) for at in (0, ANSWER_BYTES))
+        found[place] = Answers(rank, transcript, own, following)
+    if list(found) != sorted(places):
+        raise ShareError(f"member {rank} answers on contributions {list(found)}, not {places}")
+    return found
+
+
+def answers_bytes(count: int) -> int:
+    """Return the size of a member's answers on so many contributions."""
+    return _REPORT.size + count * _SHEET_ROW.size
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What three reports say together about one contribution."""
+
+    charged: FaultReason | None
+    is_sound: bool
+    """All found the same delivery, and no fault in it."""
+
+
+def standing(rows: Sequence[ReportRow]) -> Standing:
+    """Return what the reports of all members say about one contribution.
+
+    A fault that two members report is charged, the lowest if they differ. One that a single member
+    reports, or leaf hashes that differ, leave the contribution out, and charge nobody.
+    """
+    faults = [row.fault for row in rows if row.fault is not None]
+    if len(faults) > MOST_FAULTS_OF_ONE:
+        return Standing(min(faults), False)
+    return Standing(None, not faults and len({row.leaves for row in rows}) == 1)
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """The end of one audit: a verdict, or the members of whom one lies."""
+
+    accepted: bool | None
+    """None if the audit is aborted."""
+    suspects: tuple[int, ...] = ()
+    """One rank if it is shown to lie, two if one of them does."""
+    component: int | None = None
+    """The component on which two suspects differ."""
+
+
+def conclude(commitments: Sequence[bytes], answers: Sequence[Answers]) -> Conclusion:
+    """Compare the answers of all members, by rank, and return the verdict."""
+    for each in answers:
+        if each.commitment != bytes32("commitment", commitments[each.rank]):
+            return Conclusion(None, (each.rank,))
+    found: dict[int, tuple[int, Answer]] = {}
+    for each in answers:
+        for index, own in each.by_component().items():
+            if index not in found:
+                found[index] = each.rank, own
+                continue
+            other, known = found[index]
+            if known != own:
+                return Conclusion(None, (other, each.rank), index)
+    return Conclusion(accepts([found[index][1] for index in range(COMPONENTS)]))
+
+
+def settle(
+    query: Query,
+    part: ProofComponent,
+    gradient: UnsignedWords,
+    training_input: UnsignedWords,
+    answers: Mapping[int, Answer],
+) -> tuple[int, ...]:
+    """Name the holders of one component, by rank, whose answers are wrong.
+
+    For a third party that has this one component, which tells nothing about the words. Its leaf
+    hashes must have been verified: then everyone computes the same answer.
+    """
+    right = query.answer(part, gradient, training_input)
+    return tuple(sorted(rank for rank, given in answers.items() if given != right))
