@@ -185,7 +185,12 @@ def tree_of(words: NDArray[np.int64]) -> tuple[bytes, SharedVector]:
 
 def packages_of(words: NDArray[np.int64]) -> tuple[bytes, list[bytes]]:
     """A commitment of scheme `shares`, and the package of each member."""
+    return packed(shared(words))
+
+
+def packed(vector: SharedVector) -> tuple[bytes, list[bytes]]:
+    """The same for words that are shared already."""
     salts = [secrets.token_bytes(32) for _ in range(3)]
-    packages = shared(words).packages(Scheme.SHARES, salts)
+    packages = vector.packages(Scheme.SHARES, salts)
     commitment = shares_commitment(Subject.GRADIENT, packages[0].leaf_hashes)
     return commitment, [package.encode() for package in packages]
