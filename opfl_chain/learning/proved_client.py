@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from opfl_chain.learning.local_step import LocalStep, StepResult
 from opfl_chain.learning.model import relu_shapes
-from opfl_chain.learning.proved_step import mask_words, state_step
+from opfl_chain.learning.proved_step import mask_words, statement_of
 from opfl_chain.protocol.policy import Policy
 from opfl_chain.protocol.proof.closing import Statement, Tolerance
 from opfl_chain.protocol.proof.evaluation import Evaluation, as_integers, set_inputs
@@ -52,17 +52,7 @@ class ProvedStep:
 
     def state(self, weights: Weights) -> Statement:
         """Return the statement of a step at these weights."""
-        rules = self._policy.proof
-        assert rules is not None, "the policy has no proofs"
-        return state_step(
-            self._step.model,
-            weights,
-            rules,
-            self._policy.input_format,
-            self._policy.fixed_point,
-            self._policy.largest_lift,
-            self._tolerance,
-        )
+        return statement_of(self._policy, self._tolerance, weights)
 
     def run(
         self,

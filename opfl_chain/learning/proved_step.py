@@ -9,16 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from opfl_chain.learning.model import Model
 from opfl_chain.learning.operations.nonlinear import mask_name
 from opfl_chain.learning.operations.operation import Layer, Proved, PublicParameter
 from opfl_chain.learning.operations.table import OPERATIONS, Operations
+from opfl_chain.learning.registry import model_of
 from opfl_chain.numerics.field import Elements
 from opfl_chain.protocol.advice import lift_of
 from opfl_chain.protocol.inputs import InputFormat
+from opfl_chain.protocol.policy import Policy
 from opfl_chain.protocol.proof.closing import Commitment, Statement, Tolerance, seal
 from opfl_chain.protocol.proof.evaluation import Evaluation
-from opfl_chain.protocol.proof.statement import SLACK_QUANTA, Builder, Rules, Values
+from opfl_chain.protocol.proof.package import ProofForm
+from opfl_chain.protocol.proof.statement import SLACK_QUANTA, Builder, Values
 from opfl_chain.protocol.proof.wires import Quadratic, StatementError, Wire
 from opfl_chain.protocol.ring import FixedPoint
 
@@ -108,16 +110,13 @@ class ProofOperations(Operations):
         return self.tape.record(inputs, proved.result, proved.backward, trains=trains)
 
 
-def state_step(
-    model: Model,
-    weights: Mapping[str, NDArray[np.float32]],
-    rules: Rules,
-    inputs: InputFormat,
-    gradients: FixedPoint,
-    largest_lift: int,
-    tolerance: Tolerance,
+def statement_of(
+    policy: Policy, tolerance: Tolerance, weights: Mapping[str, NDArray[np.float32]]
 ) -> Statement:
-    """Return the statement of one step of a model at these weights."""
+    """Return the statement of one step of a policy at these weights."""
+    rules, inputs, model = policy.proof, policy.input_format, model_of(policy)
+    if rules is None:
+        raise StatementError(f"a policy with a {policy.replay.kind} replay has no proofs")
     builder = Builder(rules)
     ring = FixedPoint(inputs.fraction_bits)
     parameters = {
@@ -134,12 +133,19 @@ def state_step(
     examples = Tensor(features, operations.tape, needs_errors=False)
     logits: Tensor = model.logits(parameters, examples, operations)
     probabilities = OPERATIONS["softmax"].prove(Layer("softmax", builder), logits.wire).result
-    errors, factor = _loss(builder, logits.wire, probabilities, targets, largest_lift)
+    errors, factor = _loss(builder, logits.wire, probabilities, targets, policy.largest_lift)
     operations.tape.propagate(logits, errors)
     names = [each.name for each in model.layout if each.trainable]
-    batch = inputs.feature_shape[0]
-    bits = gradients.words_per_unit.bit_length() - 1
-    return seal(builder, names, factor, Commitment(bits, batch), tolerance)
+    bits = policy.fixed_point.words_per_unit.bit_length() - 1
+    committed = Commitment(bits, policy.data.batch_size)
+    return seal(builder, names, factor, committed, tolerance)
+
+
+def proof_form(policy: Policy, tolerance: Tolerance) -> ProofForm:
+    """Return the form of the proofs of a policy, which depends on no weight."""
+    layout = model_of(policy).layout
+    nothing = {each.name: np.zeros(each.shape, np.float32) for each in layout}
+    return ProofForm.of(statement_of(policy, tolerance, nothing))
 
 
 def mask_words(statement: Statement, value: Evaluation, layer: str) -> NDArray[np.bool_]:

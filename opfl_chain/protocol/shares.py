@@ -206,6 +206,12 @@ class SharedVector:
         return p0, p1, p2
 
 
+def components_of(packages: Sequence[SharePackage]) -> list[UnsignedWords]:
+    """Return all three components of a vector, from the packages of all members."""
+    parts = {part.index: part.words(each.count) for each in packages for part in each.held}
+    return [parts[index] for index in range(COMPONENTS)]
+
+
 def verify_package(
     package: SharePackage, subject: Subject, commitment: bytes
 ) -> tuple[UnsignedWords, UnsignedWords]:

@@ -148,7 +148,33 @@ class RoundResult:
         )
 
 
-Statement = GradientCommitment | DeliveryEnvelope | DeliveryReceipt | Acquittal | RoundResult
+@dataclass(frozen=True)
+class AuditMessage:
+    """Signed by a member: its report on a round, or its answers. It never goes on chain."""
+
+    job: JobId
+    round: RoundNumber
+    stage: int
+    """1 for the report, 2 for the answers."""
+    content_hash: bytes
+    """keccak256 of the message in its wire format."""
+
+    def digest(self, domain: SigningDomain) -> bytes:
+        """Return the digest to sign."""
+        return domain.digest(
+            _struct_hash(
+                "AuditMessage(uint64 job,uint32 round,uint8 stage,bytes32 contentHash)",
+                abi.job_id(self.job),
+                abi.round_number(self.round),
+                abi.uint("stage", self.stage, 8),
+                abi.word("content hash", self.content_hash),
+            )
+        )
+
+
+Statement = (
+    GradientCommitment | DeliveryEnvelope | DeliveryReceipt | Acquittal | RoundResult | AuditMessage
+)
 
 
 def _struct_hash(struct_type: str, *fields: abi.Field) -> bytes:

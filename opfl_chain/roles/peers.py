@@ -203,6 +203,17 @@ def object_in(body: bytes) -> dict[str, Any]:
     return answer
 
 
+def bytes_field(answer: dict[str, Any], name: str) -> bytes:
+    """Return a field of a peer's response as bytes."""
+    value = answer.get(name)
+    try:
+        return unhex(value) if isinstance(value, str) else b""
+    except ValueError:
+        raise TransportError(
+            f"the response has {value!r:.80} as {name}, not bytes in hex"
+        ) from None
+
+
 def hex_field(answer: dict[str, Any], name: str, size: int) -> bytes:
     """Return a field of a peer's response as bytes of exactly this size."""
     value = answer.get(name)

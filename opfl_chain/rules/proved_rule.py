@@ -16,12 +16,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from opfl_chain.circuits.boolean import BooleanCircuit, Shared
-from opfl_chain.learning.proved_step import state_step
-from opfl_chain.learning.registry import model_of
 from opfl_chain.protocol.documents import Positive
 from opfl_chain.protocol.policy import Policy
-from opfl_chain.protocol.proof.closing import TOLERANCE_BITS, Statement, Tolerance
-from opfl_chain.protocol.proof.package import ProofForm
+from opfl_chain.protocol.proof.closing import TOLERANCE_BITS, Tolerance
 from opfl_chain.protocol.ring import Reals
 from opfl_chain.rules.boundary import Boundary
 from opfl_chain.rules.evidence import (
@@ -103,11 +100,8 @@ class ProvedRule(Rule[ProvedBoundary]):
     alpha = 4.0
     trade_off = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0)
 
-    def proof_form(self, policy: Policy, boundary: ProvedBoundary) -> ProofForm:
-        """Return the form of proofs, which depends on no weight."""
-        layout = model_of(policy).layout
-        nothing = {each.name: np.zeros(each.shape, np.float32) for each in layout}
-        return ProofForm.of(statement_of(policy, boundary, nothing))
+    def tolerance(self, boundary: ProvedBoundary) -> Tolerance:
+        return boundary.tolerance
 
     def replay_options(self, batch_size: int) -> Mapping[str, Any]:
         """Larger batches have more words, whose projections must stay below the same bound."""
@@ -194,21 +188,3 @@ class ProvedRule(Rule[ProvedBoundary]):
         scale = 2.0 ** (policy.largest_lift - (headroom or 0)) * policy.data.batch_size
         norm = float(np.linalg.norm(gradient))
         return ProvedProfile(False, 0, 0.0, norm, scale).allowed(boundary)
-
-
-def statement_of(
-    policy: Policy, boundary: ProvedBoundary, weights: Mapping[str, NDArray[np.float32]]
-) -> Statement:
-    """Return the statement of a job's step at these weights."""
-    rules = policy.proof
-    if rules is None:
-        raise RuleError(f"a policy with a {policy.replay.kind} replay has no proofs")
-    return state_step(
-        model_of(policy),
-        weights,
-        rules,
-        policy.input_format,
-        policy.fixed_point,
-        policy.largest_lift,
-        boundary.tolerance,
-    )

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from opfl_chain.circuits.boolean import BooleanCircuit, Shared
 from opfl_chain.protocol.policy import PAPER_GRID, Policy
-from opfl_chain.protocol.proof.package import ProofForm
+from opfl_chain.protocol.proof.closing import Tolerance
 from opfl_chain.protocol.ring import Reals
 from opfl_chain.rules.boundary import Boundary
 from opfl_chain.rules.evidence import (
@@ -67,9 +67,9 @@ class Rule(ABC, Generic[B]):
     grid: ClassVar[tuple[int, ...]] = PAPER_GRID
     """The quantiles of default policies, in thousandths."""
 
-    def proof_form(self, policy: Policy, boundary: B) -> ProofForm | None:
-        """Return the form of clients' proofs, None if the committee replays steps."""
-        del policy, boundary
+    def tolerance(self, boundary: B) -> Tolerance | None:
+        """Return the tolerance of proved steps, None if the committee replays steps."""
+        del boundary
         return None
 
     def replay_options(self, batch_size: int) -> Mapping[str, Any]:

@@ -132,11 +132,11 @@ def test_a_member_judges_again_with_a_peer_that_lost_what_was_found_and_asks(reh
         member.tick()
         assert member.address in member.view.attestations(round_id)
         member.tick()
-        assert member._sessions.busy_with is None, "nobody asks"
+        assert member.health()["audit"] is None, "nobody asks"
         asked["audit"] = f"judge {round_id}"
-        member._helping.succeeded(asked["audit"])
+        member._audits._helping.succeeded(asked["audit"])
         member.tick()
-        assert member._sessions.busy_with == asked["audit"]
+        assert member.health()["audit"] == asked["audit"]
         assert member.store.judgement(0).hash == verdict.hash
 
 

@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 
 from opfl_chain.circuits.arithmetic import any_bit, join
 from opfl_chain.circuits.boolean import BooleanCircuit, Shared, Transport
+from opfl_chain.learning.proved_step import proof_form
 from opfl_chain.learning.registry import advice_format_of
 from opfl_chain.mpc.audit.checks import InputRules, input_faults, tree_faults
 from opfl_chain.mpc.audit.contribution import Contribution, TreeOpening, replay_inputs
@@ -102,7 +103,8 @@ class Rules:
     @cached_property
     def proof_form(self) -> ProofForm | None:
         """Form of the proofs that clients deliver; None if the committee replays steps."""
-        return rule_of(self.boundary).proof_form(self.policy, self.boundary)
+        tolerance = rule_of(self.boundary).tolerance(self.boundary)
+        return proof_form(self.policy, tolerance) if tolerance else None
 
     def expected(self, rank: int) -> Expected:
         """Return what the member of this rank expects to be delivered."""
@@ -241,7 +243,7 @@ def compare_findings(
     ]
     joint = session.call(
         exchange_findings,
-        subject=_subject(rules, weights, claims),
+        subject=subject_of(rules, weights, claims),
         plugins=installed_digests(rules.policy),
         findings=findings,
     )
@@ -250,7 +252,7 @@ def compare_findings(
     }
 
 
-def _subject(rules: Rules, weights: Weights, claims: Sequence[Claim]) -> bytes:
+def subject_of(rules: Rules, weights: Weights, claims: Sequence[Claim]) -> bytes:
     """Return a digest of the facts that must be the same for all members."""
     facts = [
         f"{c.client} {c.round_number} {c.commitment.hex()} {c.dataset_root.hex()} {c.audited:d}"

@@ -185,6 +185,33 @@ def verify_component(part: ProofComponent, leaves: ProofLeaves, form: ProofForm)
             )
 
 
+Packages = tuple[ProofPackage, ProofPackage, ProofPackage]
+"""The packages of all members, by rank."""
+
+
+def encode_all(packages: Packages) -> bytes:
+    """Encode what all members receive, as the client keeps it: every component once."""
+    _, second, _ = packages
+    return packages[0].held[0].sent + second.encode()
+
+
+def decode_all(data: bytes, form: ProofForm) -> Packages:
+    """Read what a client kept."""
+    first = ProofComponent(0, data[:SEED_BYTES])
+    kept = ProofPackage.decode(data[SEED_BYTES:], form, 1)
+    parts = [first, *kept.held]
+    return _packages(kept.leaves, parts)
+
+
+def _packages(leaves: ProofLeaves, parts: Sequence[ProofComponent]) -> Packages:
+    p0, p1, p2 = (
+        ProofPackage(rank, leaves, (parts[first], parts[second]))
+        for rank in range(COMPONENTS)
+        for first, second in [held_indices(rank)]
+    )
+    return p0, p1, p2
+
+
 @dataclass
 class Sharing:
     """Shares the words of a proof stage by stage. Seeds are random, secret and used once."""
@@ -211,14 +238,8 @@ class Sharing:
     def _seed_hashes(self) -> tuple[bytes, ...]:
         return tuple(seed_hash(index, seed) for index, seed in enumerate(self.seeds))
 
-    def packages(self) -> tuple[ProofPackage, ProofPackage, ProofPackage]:
+    def packages(self) -> Packages:
         """Return the package of each member, by rank."""
         leaves = ProofLeaves((*self._seed_hashes, *self._hashes))
         sent = (*self.seeds, b"".join(self._sent))
-        parts = [ProofComponent(index, sent[index]) for index in range(COMPONENTS)]
-        p0, p1, p2 = (
-            ProofPackage(rank, leaves, (parts[first], parts[second]))
-            for rank in range(COMPONENTS)
-            for first, second in [held_indices(rank)]
-        )
-        return p0, p1, p2
+        return _packages(leaves, [ProofComponent(j, sent[j]) for j in range(COMPONENTS)])

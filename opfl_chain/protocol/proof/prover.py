@@ -32,7 +32,7 @@ from opfl_chain.protocol.proof.evaluation import (
     set_projected,
     small_vector,
 )
-from opfl_chain.protocol.proof.package import ProofPackage, Sharing
+from opfl_chain.protocol.proof.package import Packages, Sharing
 from opfl_chain.protocol.proof.statement import Words
 from opfl_chain.protocol.proof.transcript import Transcript
 from opfl_chain.protocol.proof.wires import Wire
@@ -68,7 +68,7 @@ class Usage:
 class Proof:
     """A proof, and what the client knows about it."""
 
-    packages: tuple[ProofPackage, ProofPackage, ProofPackage]
+    packages: Packages
     usage: Usage
 
 

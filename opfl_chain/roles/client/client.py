@@ -13,8 +13,9 @@ from opfl_chain.chain.keys import SIGNATURE_BYTES, signer_of
 from opfl_chain.chain.rpc import tohex
 from opfl_chain.mpc.session.ranks import MEMBERS
 from opfl_chain.protocol.delivery import encode_delivery
+from opfl_chain.protocol.exchange import proof_context
 from opfl_chain.protocol.hashing import keccak256
-from opfl_chain.protocol.identifiers import Address, RoundNumber
+from opfl_chain.protocol.identifiers import Address, RoundNumber, round_id_of
 from opfl_chain.protocol.statements import DeliveryEnvelope, DeliveryReceipt, GradientCommitment
 from opfl_chain.roles.claims import Batch, Entry
 from opfl_chain.roles.client.conduct import Conduct, LocalContribution
@@ -39,6 +40,7 @@ class Client(Node):
     CREATE TABLE IF NOT EXISTS contributions (
         round INTEGER PRIMARY KEY, gradient BLOB, advice BLOB, memory BLOB
     );
+    CREATE TABLE IF NOT EXISTS proofs (round INTEGER PRIMARY KEY, body BLOB, refusal TEXT);
     CREATE TABLE IF NOT EXISTS receipts (
         round INTEGER, member TEXT, audited INTEGER, signature BLOB, PRIMARY KEY (round, member)
     );
@@ -74,7 +76,18 @@ class Client(Node):
             self._conduct,
             rounds=self.job.terms.rounds,
             threads=self._settings.threads,
+            name_contribution=self._name_contribution,
         )
+
+    def _name_contribution(
+        self, t: int, model_hash: bytes, gradient: bytes, training_input: bytes
+    ) -> bytes:
+        own = self.view.client(self.address)
+        if own is None:
+            raise JobUnusable(f"{self.address} has not enrolled in job {self.job.id}")
+        round_id = round_id_of(self.job.id, RoundNumber(t))
+        separator = self.job.domain.separator
+        return proof_context(separator, round_id, own.index, model_hash, gradient, training_input)
 
     @property
     def done(self) -> bool:
@@ -133,7 +146,14 @@ class Client(Node):
                 self._require_own_data()
                 self._phase = f"training for round {round_.number}"
                 contribution = self._train(round_)
-            self._commit(round_, contribution, now)
+                if contribution.refusal:
+                    reason = {"round": round_.number, "reason": contribution.refusal}
+                    self.log.warning("sitting the round out", extra=reason)
+            if not contribution.refusal:
+                self._commit(round_, contribution, now)
+        if contribution is not None and contribution.refusal:
+            self._phase = f"sitting round {round_.number} out: {contribution.refusal}"
+            return
         in_time = now.knows_audited(round_) and not now.has_come(round_.schedule.deliver + 1)
         if contribution is not None and in_time and round_.verdict_hash is None:
             self._deliver(round_, contribution)
@@ -152,14 +172,24 @@ class Client(Node):
         weights = self.peers.fetch_weights(round_.model_hash, self.contributor.parameters)
         last = self.state.one("SELECT memory FROM contributions ORDER BY round DESC LIMIT 1")
         made = self.contributor.make(round_.number, weights, last[0] if last else b"")
-        self.state.write(
-            "INSERT OR IGNORE INTO contributions VALUES (?, ?, ?, ?)",
-            round_.number,
-            made.gradient.astype("<f4").tobytes(),
-            None if made.advice is None else made.advice.tobytes(),
-            made.memory,
-        )
-        self.state.write("DELETE FROM contributions WHERE round < ?", round_.number - 1)
+        number = round_.number
+        with self.state.transaction():
+            if made.proof is not None:
+                self.state.write(
+                    "INSERT OR REPLACE INTO proofs VALUES (?, ?, ?)",
+                    number,
+                    made.proof,
+                    made.refusal,
+                )
+            self.state.write(
+                "INSERT OR IGNORE INTO contributions VALUES (?, ?, ?, ?)",
+                number,
+                made.gradient.astype("<f4").tobytes(),
+                None if made.advice is None else made.advice.tobytes(),
+                made.memory,
+            )
+            self.state.write("DELETE FROM contributions WHERE round < ?", number - 1)
+            self.state.write("DELETE FROM proofs WHERE round < ?", number - 1)
         return made
 
     def _commit(self, round_: RoundView, contribution: LocalContribution, now: Moment) -> None:
@@ -286,10 +316,12 @@ class Client(Node):
         if row is None:
             return None
         gradient, advice, memory = row
+        proof = self.state.one("SELECT body, refusal FROM proofs WHERE round = ?", number)
         return LocalContribution(
             np.frombuffer(gradient, "<f4").astype(np.float32),
             None if advice is None else np.frombuffer(advice, "<i8"),
             memory,
+            *(proof or ()),
         )
 
     def _receipts(self, number: int, *, audited: bool) -> dict[Address, bytes]:

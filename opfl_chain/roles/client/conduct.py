@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from opfl_chain.protocol.delivery import Delivery
 from opfl_chain.protocol.hashing import MerkleTree
 from opfl_chain.protocol.policy import Policy
+from opfl_chain.protocol.proof.prover import Usage
 from opfl_chain.protocol.ring import Words
 from opfl_chain.protocol.shares import Committed
 from opfl_chain.rules.boundary import Boundary
@@ -53,6 +54,10 @@ class LocalContribution:
     advice: Words | None
     memory: bytes
     """The memory of the client's conduct after this round."""
+    proof: bytes | None = None
+    """The proof of the step, encoded as the client keeps it, if the job's steps are proved."""
+    refusal: str = ""
+    """Why the client sits the round out; empty if it takes part."""
 
 
 class Sharing(Protocol):
@@ -89,6 +94,13 @@ class Conduct:
         that a client can be restarted at any time.
         """
         return step.gradient, memory
+
+    def takes_part(self, usage: Usage) -> bool:
+        """Return whether to commit to a proved step that uses its bounds so far.
+
+        The verdict of an audit is known beforehand, and an honest client risks nothing.
+        """
+        return usage.holds
 
     def deliveries(
         self, sharing: Sharing, t: int, contribution: LocalContribution, *, audited: bool

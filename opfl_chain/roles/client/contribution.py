@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Protocol
@@ -13,18 +13,31 @@ from numpy.typing import NDArray
 from opfl_chain.learning.data.datasets import load_dataset
 from opfl_chain.learning.data.partition import ClientData, split_dirichlet, split_iid
 from opfl_chain.learning.local_step import LocalStep
+from opfl_chain.learning.proved_client import ProvedStep
+from opfl_chain.learning.proved_step import proof_form
 from opfl_chain.learning.registry import advice_format_of
 from opfl_chain.protocol.advice import advise
+from opfl_chain.protocol.aggregate import weights_hash
 from opfl_chain.protocol.commitments import Subject
 from opfl_chain.protocol.delivery import Delivery, InputDelivery
 from opfl_chain.protocol.hashing import MerkleTree, keccak256
 from opfl_chain.protocol.inputs import dataset_tree
 from opfl_chain.protocol.policy import Policy
+from opfl_chain.protocol.proof.closing import Statement
+from opfl_chain.protocol.proof.package import ProofForm, ProofPackage, decode_all, encode_all
+from opfl_chain.protocol.proof.prover import Prover
 from opfl_chain.protocol.ring import Words
-from opfl_chain.protocol.shares import Committed, SharePackage, commit, share_advice
+from opfl_chain.protocol.shares import (
+    Committed,
+    SharePackage,
+    commit,
+    components_of,
+    share_advice,
+)
 from opfl_chain.roles.client.conduct import Conduct, FinishedStep, LocalContribution, Vector
 from opfl_chain.roles.settings import DataSettings, NodeError
 from opfl_chain.rules.boundary import Boundary
+from opfl_chain.rules.registry import rule_of
 
 
 def load_client_data(policy: Policy, settings: DataSettings, conduct: Conduct) -> ClientData:
@@ -56,6 +69,14 @@ class Batches(Protocol):
         """Return the batch as ring words, which the client commits to and shares if audited."""
 
 
+NameContribution = Callable[[int, bytes, bytes, bytes], bytes]
+"""Names a contribution: of a round, a model hash, and commitments to gradient and input."""
+
+
+def _unnamed(t: int, model_hash: bytes, gradient: bytes, training_input: bytes) -> bytes:
+    return keccak256(t.to_bytes(8, "big"), model_hash, gradient, training_input)
+
+
 class Contributor:
     """Trains, commits and shares for one client. `secret` is random and never leaves it.
 
@@ -73,7 +94,9 @@ class Contributor:
         *,
         rounds: int,
         threads: int = 1,
+        name_contribution: NameContribution = _unnamed,
     ) -> None:
+        """`name_contribution` returns the context of proofs in a job."""
         self._policy = policy
         self._boundary = boundary
         self._rounds = rounds
@@ -82,6 +105,13 @@ class Contributor:
         self._conduct = conduct
         self._step = LocalStep.of_policy(policy, threads=threads)
         self._advice = advice_format_of(policy)
+        self._name_contribution = name_contribution
+        tolerance = rule_of(boundary).tolerance(boundary)
+        self._proving: ProvedStep | None = None
+        self._form: ProofForm | None = None
+        if tolerance is not None:
+            self._proving = ProvedStep(policy, tolerance, threads=threads)
+            self._form = proof_form(policy, tolerance)
 
     @property
     def parameters(self) -> int:
@@ -108,8 +138,13 @@ class Contributor:
         """Take the local step of round t at these weights, with the memory of the last round."""
         examples, labels = self._data.batch(t)
         arrays = self._step.model.layout.unflatten(weights)
+        proved = self._proving.run(arrays, examples, labels) if self._proving else None
         advised = self._policy.replay.advised
-        result = self._step.run(arrays, examples, labels, pre_activations=advised)
+        result = (
+            proved.result
+            if proved
+            else self._step.run(arrays, examples, labels, pre_activations=advised)
+        )
         finished = FinishedStep(
             t,
             self._policy,
@@ -127,7 +162,29 @@ class Contributor:
             masks = np.concatenate([mask.ravel() for mask in result.masks.values()])
             told = advise(masks, result.logits, labels, self._policy.largest_lift)
             advice = self._advice.encode(told)
-        return LocalContribution(np.asarray(gradient, np.float32), advice, memory)
+        gradient = np.asarray(gradient, np.float32)
+        made = LocalContribution(gradient, advice, memory)
+        return self._proved(t, weights, made, proved.statement) if proved else made
+
+    def _proved(
+        self, t: int, weights: NDArray[np.float32], made: LocalContribution, statement: Statement
+    ) -> LocalContribution:
+        """Prove the step, and evaluate its statement in the clear."""
+        gradient, given = self.committed_gradient(t, made.gradient), self.committed_input(t)
+        context = self._name_contribution(
+            t, weights_hash(weights), gradient.commitment, given.commitment
+        )
+        proof = Prover(
+            statement,
+            context,
+            self._entropy("proof", t),
+            components_of(gradient.packages),
+            components_of(given.packages),
+        ).prove()
+        refusal = ""
+        if not self._conduct.takes_part(proof.usage):
+            refusal = f"an audit would reject our own step: {'; '.join(proof.usage.failures())}"
+        return replace(made, proof=encode_all(proof.packages), refusal=refusal)
 
     def committed_gradient(self, t: int, gradient: Vector) -> Committed:
         named = self._step.model.layout.trainable.unflatten(gradient)
@@ -144,13 +201,18 @@ class Contributor:
             return [Delivery(package) for package in gradients]
         given = self.committed_input(t)
         proof = tuple(self.dataset.proof(t))
+        proofs: Sequence[ProofPackage | None] = (None, None, None)
+        if contribution.proof is not None and self._form is not None:
+            proofs = decode_all(contribution.proof, self._form)
         advised: Sequence[SharePackage | None] = (None, None, None)
         if contribution.advice is not None:
             entropy = self._entropy("input", t)
             advised = share_advice(self._policy.commitment_scheme, contribution.advice, entropy)
         return [
-            Delivery(gradient, InputDelivery(package, given.commitment, proof), advice)
-            for gradient, package, advice in zip(gradients, given.packages, advised, strict=True)
+            Delivery(gradient, InputDelivery(package, given.commitment, proof), advice, proved)
+            for gradient, package, advice, proved in zip(
+                gradients, given.packages, advised, proofs, strict=True
+            )
         ]
 
     def _entropy(self, purpose: str, t: int) -> bytes:

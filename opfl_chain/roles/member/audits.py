@@ -64,7 +64,7 @@ class Judging:
         claims = self._claims.of(round_)
         deliveries = self._deliveries(round_, claims)
         judgement = judge(
-            session, self.rules, self._weights(round_), list(claims.values()), deliveries
+            session, self.rules, self.weights(round_), list(claims.values()), deliveries
         )
         verdict = judgement.verdict
         if len(judgement.accepted) >= FEWEST_CONTRIBUTIONS:
@@ -85,7 +85,7 @@ class Judging:
         claims = {c: claim for c, claim in self._claims.of(round_).items() if c in clients}
         deliveries = self._deliveries(round_, claims)
         verdict = judge(
-            session, self.rules, self._weights(round_), list(claims.values()), deliveries
+            session, self.rules, self.weights(round_), list(claims.values()), deliveries
         ).verdict
         passed = {client for client, claim in claims.items() if claim.client in verdict.passed}
         for client in claims:
@@ -144,6 +144,10 @@ class Judging:
         own, following = check_delivery(self.expected, claim, delivery).gradient
         return own[:words], following[:words]
 
+    def deliveries(self, round_: RoundView) -> dict[ClientIndex, Delivery]:
+        """All deliveries that we have of a round."""
+        return self._deliveries(round_, self._claims.of(round_))
+
     def _deliveries(
         self, round_: RoundView, claims: Mapping[Address, Claim]
     ) -> dict[ClientIndex, Delivery]:
@@ -153,7 +157,7 @@ class Judging:
                 found[claim.client] = decode_delivery(body, self.expected)
         return found
 
-    def _weights(self, round_: RoundView) -> dict[str, NDArray[np.float32]]:
+    def weights(self, round_: RoundView) -> dict[str, NDArray[np.float32]]:
         weights: dict[str, NDArray[np.float32]] = self._models.layout.unflatten(
             self._models.required(round_.model_hash)
         )

@@ -7,14 +7,15 @@ from http import HTTPStatus
 import numpy as np
 
 from opfl_chain.chain.keys import signer_of
-from opfl_chain.chain.rpc import checksum, tohex, unhex
+from opfl_chain.chain.rpc import checksum, tohex
 from opfl_chain.protocol.delivery import Delivery, Expected, decode_delivery, largest_delivery
 from opfl_chain.protocol.errors import ProtocolError
 from opfl_chain.protocol.hashing import keccak256
-from opfl_chain.protocol.identifiers import Address, RoundId, job_and_number
+from opfl_chain.protocol.identifiers import Address
 from opfl_chain.protocol.statements import Acquittal, DeliveryEnvelope, DeliveryReceipt, RoundResult
 from opfl_chain.roles.claims import Claims
 from opfl_chain.roles.content import content_routes
+from opfl_chain.roles.member.requests import round_in, signature_in
 from opfl_chain.roles.member.store import MemberStore
 from opfl_chain.roles.member.sums import MemberSums
 from opfl_chain.roles.model_store import Models
@@ -123,7 +124,7 @@ class MemberEndpoints:
         """Require that the client itself sent this delivery, and committed in the round."""
         node, digest = self._node, keccak256(request.body)
         envelope = DeliveryEnvelope(node.job.id, round_.number, client, node.address, digest)
-        signature = _hex(request.headers.get("opfl-signature", ""))
+        signature = signature_in(request)
         if signer_of(envelope, node.job.domain, signature) != client:
             raise Refusal(
                 HTTPStatus.UNAUTHORIZED, "the envelope of this delivery is not signed by the client"
@@ -141,12 +142,14 @@ class MemberEndpoints:
             missing.append("input")
         if audited and expected.advice_words and delivery.advice is None:
             missing.append("advice")
+        if audited and expected.proof and delivery.proof is None:
+            missing.append("proof")
         if missing:
             raise Refusal(
                 HTTPStatus.UNPROCESSABLE_ENTITY,
                 f"this contribution is audited, but its delivery has no {' and no '.join(missing)}",
             )
-        if not audited and (delivery.training_input or delivery.advice):
+        if not audited and (delivery.training_input or delivery.advice or delivery.proof):
             raise Refusal(
                 HTTPStatus.UNPROCESSABLE_ENTITY,
                 "this contribution is not audited: do not send input or advice",
@@ -159,12 +162,7 @@ class MemberEndpoints:
             raise Refusal(HTTPStatus.BAD_REQUEST, str(error)) from error
 
     def _round(self, request: Request) -> RoundView:
-        text = request.parts["round"]
-        if text.isascii() and text.isdecimal() and int(text) < 1 << 96:
-            job, number = job_and_number(RoundId(int(text)))
-            if job == self._node.job.id and (found := self._node.view.round(number)):
-                return found
-        raise Refusal(HTTPStatus.NOT_FOUND, f"no round {text!r:.40} is known here (yet)")
+        return round_in(self._node, request)
 
     def _client(self, request: Request) -> Address:
         try:
@@ -174,10 +172,3 @@ class MemberEndpoints:
         if self._node.view.client(client) is None:
             raise Refusal(HTTPStatus.FORBIDDEN, f"{client} is not a client of this job")
         return client
-
-
-def _hex(text: str) -> bytes:
-    try:
-        return unhex(text)
-    except ValueError:
-        return b""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any, ClassVar
 
 from opfl_chain.chain.bindings.types import Reason, Role
@@ -10,8 +9,7 @@ from opfl_chain.chain.bindings.types import Verdict as EncodedVerdict
 from opfl_chain.chain.keys import load_bls_key
 from opfl_chain.mpc.session.party import Party
 from opfl_chain.mpc.session.party_config import PartyConfig
-from opfl_chain.protocol.hashing import keccak256
-from opfl_chain.protocol.identifiers import Address, RoundNumber
+from opfl_chain.protocol.identifiers import RoundNumber
 from opfl_chain.protocol.randomness import proof_of_possession_message
 from opfl_chain.protocol.verdict import Verdict
 from opfl_chain.roles import claims
@@ -22,7 +20,9 @@ from opfl_chain.roles.member.audits import Judging
 from opfl_chain.roles.member.beacon import BeaconDuty
 from opfl_chain.roles.member.endpoints import MemberEndpoints
 from opfl_chain.roles.member.enforcement import Enforcement
-from opfl_chain.roles.member.sessions import SessionRunner, Task
+from opfl_chain.roles.member.joint_audits import JointAudits
+from opfl_chain.roles.member.meetings import MeetingAudits
+from opfl_chain.roles.member.proved_audits import ProvedAudits
 from opfl_chain.roles.member.store import MemberStore
 from opfl_chain.roles.member.sums import MemberSums
 from opfl_chain.roles.model_store import Models
@@ -30,7 +30,7 @@ from opfl_chain.roles.node import Moment, Node
 from opfl_chain.roles.round_driver import RoundDriver, place_of
 from opfl_chain.roles.settings import JobUnusable, MemberSettings
 from opfl_chain.roles.view.view import RoundView
-from opfl_chain.transport.errors import TransportError
+from opfl_chain.rules.registry import rule_of
 from opfl_chain.transport.routes import Route
 
 _DECIDING_GAS = 150_000
@@ -66,14 +66,18 @@ class Member(Node):
         self._round_driver = RoundDriver(self)
         phase = self.job.terms.phases.attest
         self._alone_margin = min(phase - 1, max(2, phase // 4))
-        self._helping = self.backoff(first=1.0, last=4.0)
-        party = Party(self._party_config(), takeover_seconds=_TAKEOVER_SECONDS)
-        self._sessions = SessionRunner(
-            party, settings.mpc_join_seconds, self.progress.count, self.wake
-        )
-        self._open.callback(self._sessions.close)
-        self._sessions.prepare(self.judging.warm)
+        self._audits = self._joint_audits()
+        self._open.callback(self._audits.close)
         self._left = False
+
+    def _joint_audits(self) -> JointAudits:
+        """Start what audits need: nothing if steps are proved, else a process for MPC."""
+        job, settings = self.job, self._settings
+        tolerance = rule_of(job.boundary).tolerance(job.boundary)
+        if tolerance is not None:
+            return ProvedAudits(self, self.rank, self.store, self.claims, self.judging, tolerance)
+        party = Party(self._party_config(), takeover_seconds=_TAKEOVER_SECONDS)
+        return MeetingAudits(self, self.judging, party, settings.mpc_join_seconds)
 
     @property
     def done(self) -> bool:
@@ -81,15 +85,14 @@ class Member(Node):
 
     def routes(self) -> list[Route]:
         expected = self.judging.expected
-        return MemberEndpoints(
-            self, self.store, self.claims, self.models, expected, self.sums
-        ).routes()
+        own = MemberEndpoints(self, self.store, self.claims, self.models, expected, self.sums)
+        return [*own.routes(), *self._audits.routes()]
 
     def audit(self) -> tuple[str | None, str | None]:
-        return self._sessions.session, self._sessions.meeting
+        return self._audits.under_way
 
     def health(self) -> dict[str, Any]:
-        return {"rank": self.rank, "audit": self._sessions.busy_with, **self._sessions.cost}
+        return {"rank": self.rank, **self._audits.health}
 
     # --- duties
 
@@ -97,7 +100,7 @@ class Member(Node):
         """Perform pending duties: deadlines first, and a failed duty does not stop the rest."""
         if not self._joined(now):
             return
-        self._sessions.begin(now.head)
+        self._audits.begin(now.head)
         round_ = self.view.latest_round()
         recent = self._recent_rounds(now)
         if round_ is not None and round_.over is None:
@@ -122,7 +125,7 @@ class Member(Node):
         with self.duty("moving on"):
             place = place_of(self.rank, round_.number if round_ else 0)
             self._round_driver.act(now, 1 + place)
-        self._sessions.leave_what_is_not_wanted()
+        self._audits.end()
         self._forget(now)
         if self.view.is_closed or self.is_stillborn(now):
             with self.duty("leaving"):
@@ -151,38 +154,17 @@ class Member(Node):
             return verdict if verdict.hash == round_.verdict_hash else None
         complete = not (self.claims.lacks_batch(round_) or self.judging.missing(round_))
         if complete or now.has_seen(round_.schedule.deliver + 1):
-            self._meet(_judging(round_), lambda session: self.judging.together(session, round_))
-        return None
-
-    def _meet(self, name: str, task: Task) -> None:
-        """Offer an audit, unless it has failed too often at this block."""
-        if not self._sessions.offer(name, task):
-            self.agenda.again()
+            self._audits.judge(round_)
+        return self.store.judgement(round_.number)
 
     def _help(self, round_: RoundView, now: Moment) -> None:
-        """Judge a round again with a peer that asks for it: it lost its verdict, and would pay.
-
-        Our own verdict and attestation stay.
-        """
-        name, attested = _judging(round_), self.view.attestations(round_.id)
+        """Judge a round again with a peer that lost its verdict, and would pay."""
+        attested = self.view.attestations(round_.id)
         silent = [m for _, m in self.peers.others(self.address) if m not in attested]
         if self.address not in attested or not silent:
             return
-        late = now.has_come(round_.schedule.attest - self._alone_margin)
-        if late or self._sessions.session is not None:
-            return
-        asks = self._sessions.meeting == name
-        if self._helping.is_due(name):
-            self._helping.failed(name)
-            asks = any(self._asks_for(name, member) for member in silent)
-        if asks:
-            self._meet(name, lambda session: self.judging.together(session, round_))
-
-    def _asks_for(self, name: str, member: Address) -> bool:
-        """Return whether a member waits for its peers at an audit."""
-        with contextlib.suppress(TransportError):
-            return self.peers.ask_member_json(member, "/health").get("audit") == name
-        return False
+        if not now.has_come(round_.schedule.attest - self._alone_margin):
+            self._audits.help(round_, silent)
 
     def attest(self, round_: RoundView, verdict: Verdict) -> None:
         encoded = EncodedVerdict(verdict.passes_bytes, verdict.faults_bytes)
@@ -201,21 +183,15 @@ class Member(Node):
         for number in sorted(waiting):
             round_ = self.view.round(number)
             if round_ is not None and self._enforcement.has_requested_all(round_, now):
-                self._replay_once_more(round_)
+                self._judge_again(round_)
 
-    def _replay_once_more(self, round_: RoundView) -> None:
-        """Replay all failed contributions of a round at once: one by one might take too long."""
+    def _judge_again(self, round_: RoundView) -> None:
         failed = sorted(
             slash.client
             for slash in self.view.pending_slashes()
             if slash.round == round_.number and slash.reason is Reason.REPLAY_OUTSIDE
         )
-
-        subject = keccak256("".join(failed).encode()).hex()[:16]
-        self._meet(
-            f"once more {round_.id} {subject}",
-            lambda session: self.judging.once_more(session, round_, failed),
-        )
+        self._audits.judge_again(round_, failed)
 
     def _conclude(self, round_: RoundView) -> None:
         """Open the sum of the accepted contributions, and store the result for us to sign."""
@@ -301,8 +277,3 @@ class Member(Node):
             settings.mpc_listen_host,
             settings.mpc_link_ports,
         )
-
-
-def _judging(round_: RoundView) -> str:
-    """Return the name of the session in which members judge a round."""
-    return f"judge {round_.id}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from opfl_chain.protocol.identifiers import Address
@@ -20,6 +21,14 @@ CREATE TABLE IF NOT EXISTS results (
 CREATE TABLE IF NOT EXISTS summed (round INTEGER PRIMARY KEY, verdict BLOB);
 CREATE TABLE IF NOT EXISTS second_replays (
     round INTEGER, client TEXT, passed INTEGER, PRIMARY KEY (round, client)
+);
+CREATE TABLE IF NOT EXISTS audit_messages (
+    round INTEGER, rank INTEGER, stage TEXT, body BLOB, signature BLOB,
+    PRIMARY KEY (round, rank, stage)
+);
+CREATE TABLE IF NOT EXISTS answer_sheets (round INTEGER PRIMARY KEY, body BLOB, count INTEGER);
+CREATE TABLE IF NOT EXISTS told (
+    round INTEGER, member TEXT, stage TEXT, PRIMARY KEY (round, member, stage)
 );
 """
 
@@ -62,6 +71,63 @@ class MemberStore:
 
     def forget_deliveries(self, number: int) -> None:
         self._state.write("DELETE FROM deliveries WHERE round = ?", number)
+
+    # --- exchanges on proved steps
+
+    def keep_report(
+        self, number: int, rank: int, body: bytes, signature: bytes, sheet: bytes, answers: int
+    ) -> None:
+        """Store our report together with the answers that it commits to."""
+        with self._state.transaction():
+            self._state.write(
+                "INSERT OR IGNORE INTO answer_sheets VALUES (?, ?, ?)", number, sheet, answers
+            )
+            self.keep_audit_message(number, rank, "report", body, signature)
+
+    def answer_sheet(self, number: int) -> tuple[bytes, int]:
+        """Return all answers that our report commits to, and their number."""
+        body, count = self._state.one(
+            "SELECT body, count FROM answer_sheets WHERE round = ?", number
+        )
+        return bytes(body), int(count)
+
+    def keep_audit_message(
+        self, number: int, rank: int, stage: str, body: bytes, signature: bytes
+    ) -> bool:
+        """Store a message durably; return False if the member has said something else before."""
+        statement = "INSERT OR IGNORE INTO audit_messages VALUES (?, ?, ?, ?, ?)"
+        if self._state.write(statement, number, rank, stage, body, signature) == 1:
+            return True
+        known = self.audit_message(number, rank, stage)
+        return known is not None and known[0] == body
+
+    def audit_message(self, number: int, rank: int, stage: str) -> tuple[bytes, bytes] | None:
+        """Return a member's message and its signature."""
+        row = self._state.one(
+            "SELECT body, signature FROM audit_messages WHERE round = ? AND rank = ? AND stage = ?",
+            number,
+            rank,
+            stage,
+        )
+        return (row[0], row[1]) if row else None
+
+    def audit_messages(self, number: int) -> Sequence[tuple[int, str, bytes, bytes]]:
+        """Return rank, stage, body and signature of all messages of a round."""
+        return self._state.all(
+            "SELECT rank, stage, body, signature FROM audit_messages WHERE round = ?"
+            " ORDER BY rank, stage DESC",
+            number,
+        )
+
+    def keep_told(self, number: int, member: Address, stage: str) -> None:
+        self._state.write("INSERT OR IGNORE INTO told VALUES (?, ?, ?)", number, member, stage)
+
+    def has_told(self, number: int, member: Address, stage: str) -> bool:
+        """Return whether a peer has confirmed that it has our message."""
+        row = self._state.one(
+            "SELECT 1 FROM told WHERE round = ? AND member = ? AND stage = ?", number, member, stage
+        )
+        return row is not None
 
     # --- findings
 

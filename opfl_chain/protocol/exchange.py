@@ -13,14 +13,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from opfl_chain.protocol.commitments import COMPONENTS
+from opfl_chain.protocol.delivery import Claim
 from opfl_chain.protocol.errors import ShareError
 from opfl_chain.protocol.hashing import sha256, tag
+from opfl_chain.protocol.identifiers import ClientIndex
 from opfl_chain.protocol.proof.answers import Query, accepts
 from opfl_chain.protocol.proof.folding import ANSWER_WORDS, Answer
 from opfl_chain.protocol.proof.package import ProofComponent
 from opfl_chain.protocol.ring import UnsignedWords
 from opfl_chain.protocol.shares import HASH_BYTES, held_indices
-from opfl_chain.protocol.verdict import FaultReason
+from opfl_chain.protocol.verdict import FaultReason, Verdict
 from opfl_chain.protocol.widths import bytes32, unsigned_bytes
 
 TAG_CONTEXT: Final = tag("proof-context")
@@ -153,18 +155,21 @@ def encode_answers(rank: int, answers: Mapping[int, Answers]) -> bytes:
 
 def decode_answers(data: bytes, rank: int, places: Sequence[int]) -> dict[int, Answers]:
     """Read a member's answers on the contributions at these places."""
-    header = _REPORT.pack(_SHEET_MAGIC, _VERSION, rank, len(places))
-    size = len(header) + len(places) * _SHEET_ROW.size
-    if data[: len(header)] != header or len(data) != size:
-        raise ShareError(
-            f"the answers are not those of member {rank} on {len(places):,} contributions"
-        )
+    found = decode_sheet(data, rank, len(places))
+    if list(found) != sorted(places):
+        raise ShareError(f"member {rank} answers on contributions {list(found)}, not {places}")
+    return found
+
+
+def decode_sheet(data: bytes, rank: int, count: int) -> dict[int, Answers]:
+    """Read a member's answers on so many contributions, by their place among the claims."""
+    header = _REPORT.pack(_SHEET_MAGIC, _VERSION, rank, count)
+    if data[: len(header)] != header or len(data) != answers_bytes(count):
+        raise ShareError(f"the answers are not those of member {rank} on {count:,} contributions")
     found = {}
     for place, transcript, both in _SHEET_ROW.iter_unpack(data[len(header) :]):
         own, following = (Answer.decode(both[at : at + ANSWER_BYTES]) for at in (0, ANSWER_BYTES))
         found[place] = Answers(rank, transcript, own, following)
-    if list(found) != sorted(places):
-        raise ShareError(f"member {rank} answers on contributions {list(found)}, not {places}")
     return found
 
 
@@ -221,6 +226,45 @@ def conclude(commitments: Sequence[bytes], answers: Sequence[Answers]) -> Conclu
             if known != own:
                 return Conclusion(None, (other, each.rank), index)
     return Conclusion(accepts([found[index][1] for index in range(COMPONENTS)]))
+
+
+def audited_places(claims: Sequence[Claim], reports: Sequence[Report]) -> list[int]:
+    """Return the places of contributions that are audited, and that all members found sound."""
+    return [
+        place
+        for place, claim in enumerate(claims)
+        if claim.audited and standing([report.rows[place] for report in reports]).is_sound
+    ]
+
+
+def verdict_of(
+    claims: Sequence[Claim],
+    reports: Sequence[Report],
+    sheets: Sequence[Mapping[int, Answers]],
+) -> tuple[Verdict, dict[int, Conclusion]]:
+    """Return the verdict on a round, and how the audit at each place ended.
+
+    A contribution on which members disagree is left out, and charged with nothing.
+    """
+    passed: set[ClientIndex] = set()
+    faults: dict[ClientIndex, FaultReason] = {}
+    ends: dict[int, Conclusion] = {}
+    for place, claim in enumerate(claims):
+        rows = [report.rows[place] for report in reports]
+        found = standing(rows)
+        if found.charged is not None:
+            faults[claim.client] = found.charged
+        elif found.is_sound and claim.audited:
+            ends[place] = conclude(
+                [row.commitment for row in rows], [sheet[place] for sheet in sheets]
+            )
+            if ends[place].accepted:
+                passed.add(claim.client)
+            elif ends[place].accepted is False:
+                faults[claim.client] = FaultReason.REPLAY_OUTSIDE
+        elif found.is_sound:
+            passed.add(claim.client)
+    return Verdict.of(passed, faults), ends
 
 
 def settle(

@@ -1,0 +1,270 @@
+"""Joint audits of proved steps: members exchange signed reports and answers, and never meet.
+
+A member computes its answers alone, stores them, and sends its report with a commitment to them.
+When it has the reports of both peers it reveals its answers, and with those of both peers it has
+the verdict. A restarted member says the same again, and peers that missed something ask for it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from opfl_chain.learning.proved_step import statement_of
+from opfl_chain.mpc.audit.judge import check_deliveries, subject_of
+from opfl_chain.protocol.delivery import Checked, Claim, Delivery
+from opfl_chain.protocol.errors import ProtocolError
+from opfl_chain.protocol.exchange import (
+    Answers,
+    Conclusion,
+    Report,
+    ReportRow,
+    audited_places,
+    decode_answers,
+    decode_sheet,
+    encode_answers,
+    proof_context,
+    verdict_of,
+)
+from opfl_chain.protocol.identifiers import Address, ClientIndex
+from opfl_chain.protocol.proof.answers import Query
+from opfl_chain.protocol.proof.closing import Statement, Tolerance
+from opfl_chain.protocol.shares import held_indices
+from opfl_chain.protocol.verdict import FaultReason
+from opfl_chain.roles.claims import Claims
+from opfl_chain.roles.member.audit_messages import (
+    ANSWERS,
+    REPORT,
+    AuditMessages,
+    SignedMessage,
+)
+from opfl_chain.roles.member.audits import Judging
+from opfl_chain.roles.member.joint_audits import JointAudits
+from opfl_chain.roles.member.store import MemberStore
+from opfl_chain.roles.node import Node
+from opfl_chain.roles.view.view import RoundView
+from opfl_chain.transport.routes import Route
+
+_DISPUTES_SHOWN: Final = 8
+
+_LOGGER = logging.getLogger("opfl.committee")
+
+
+class ProvedAudits(JointAudits):
+    """One member's part in the audits of proved steps."""
+
+    def __init__(
+        self,
+        node: Node,
+        rank: int,
+        store: MemberStore,
+        claims: Claims,
+        judging: Judging,
+        tolerance: Tolerance,
+    ) -> None:
+        self._node = node
+        self._rank = rank
+        self._store = store
+        self._claims = claims
+        self._judging = judging
+        self._tolerance = tolerance
+        self.messages = AuditMessages(node, rank, store, self._tell_of_member)
+        self._stated: tuple[bytes, Statement] | None = None
+        self._disputes: list[dict[str, Any]] = []
+
+    @property
+    def health(self) -> dict[str, Any]:
+        return {"audit": None, "disputes": self._disputes[-_DISPUTES_SHOWN:]}
+
+    def routes(self) -> list[Route]:
+        return self.messages.routes()
+
+    def begin(self, head: int) -> None:
+        del head
+
+    def end(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+    # --- the exchange
+
+    def judge(self, round_: RoundView) -> None:
+        """Report, reveal and conclude, as far as the peers' messages allow."""
+        claims = list(self._claims.of(round_).values())
+        told = self.messages.of_all(round_, REPORT, self.report(round_, claims))
+        subject = self._subject(round_, claims)
+        reports = [
+            each
+            for rank, message in told.items()
+            if (each := self._read_report(round_, rank, message, subject, len(claims)))
+        ]
+        if len(reports) < len(self._node.job.members):
+            return
+        places = audited_places(claims, reports)
+        told = self.messages.of_all(round_, ANSWERS, self.reveal(round_, places))
+        sheets = [
+            sheet
+            for rank, message in told.items()
+            if (sheet := self._read_answers(round_, rank, message, places)) is not None
+        ]
+        if len(sheets) == len(self._node.job.members):
+            self._conclude(round_, claims, reports, sheets)
+
+    def report(self, round_: RoundView, claims: Sequence[Claim]) -> SignedMessage:
+        """Return our report. The first time, compute all answers, and store both."""
+        if (known := self.messages.own(round_, REPORT)) is not None:
+            return known
+        rows, answers = self.examine(round_, claims)
+        report = Report(self._rank, self._subject(round_, claims), tuple(rows))
+        signed = self.messages.sign(round_, REPORT, report.encode())
+        sheet = encode_answers(self._rank, answers)
+        self._store.keep_report(
+            round_.number, self._rank, signed.body, signed.signature, sheet, len(answers)
+        )
+        return signed
+
+    def examine(
+        self, round_: RoundView, claims: Sequence[Claim]
+    ) -> tuple[list[ReportRow], dict[int, Answers]]:
+        """Check all deliveries, and answer on those that are audited and without fault."""
+        deliveries = self._judging.deliveries(round_)
+        checked = check_deliveries(self._judging.expected, claims, deliveries, _log_refusal)
+        rows: list[ReportRow] = []
+        answers: dict[int, Answers] = {}
+        for place, (claim, found) in enumerate(checked.items()):
+            if isinstance(found, FaultReason):
+                rows.append(ReportRow(found))
+            elif claim.audited:
+                answers[place] = self.answer(round_, claim, found, deliveries[claim.client])
+                rows.append(ReportRow(None, found.leaves, answers[place].commitment))
+            else:
+                rows.append(ReportRow(None, found.leaves))
+        return rows, answers
+
+    def answer(
+        self, round_: RoundView, claim: Claim, found: Checked, delivery: Delivery
+    ) -> Answers:
+        """Answer on both components that we hold of an audited contribution."""
+        given = delivery.training_input
+        if found.proof is None or found.training_input is None or given is None:
+            raise AssertionError(f"client {claim.client} is audited without a proof")
+        context = proof_context(
+            self._node.job.domain.separator,
+            round_.id,
+            claim.client,
+            round_.model_hash,
+            claim.commitment,
+            given.commitment,
+        )
+        query = Query.of(self._statement(round_), context, found.proof.leaves)
+        held = zip(found.proof.held, found.gradient, found.training_input, strict=True)
+        answers = [query.answer(part, gradient, words) for part, gradient, words in held]
+        found_by_index = dict(zip(held_indices(self._rank), answers, strict=True))
+        return Answers.of(self._rank, query, found_by_index)
+
+    def reveal(self, round_: RoundView, places: Sequence[int]) -> SignedMessage:
+        """Return our answers on the contributions that all members found sound."""
+        if (known := self.messages.own(round_, ANSWERS)) is not None:
+            return known
+        sheet, count = self._store.answer_sheet(round_.number)
+        kept = decode_sheet(sheet, self._rank, count)
+        body = encode_answers(self._rank, {place: kept[place] for place in places})
+        signed = self.messages.sign(round_, ANSWERS, body)
+        self._store.keep_audit_message(round_.number, self._rank, ANSWERS, body, signed.signature)
+        return signed
+
+    def _conclude(
+        self,
+        round_: RoundView,
+        claims: Sequence[Claim],
+        reports: Sequence[Report],
+        sheets: Sequence[Mapping[int, Answers]],
+    ) -> None:
+        """Store the verdict that follows from everybody's reports and answers."""
+        verdict, ends = verdict_of(claims, reports, sheets)
+        for place, end in ends.items():
+            if end.accepted is None:
+                self._tell_of_dispute(round_, claims[place].client, end)
+        self._store.keep_judgement(round_.number, verdict)
+        _LOGGER.info(
+            "judged",
+            extra={
+                "round": round_.number,
+                "passed": sorted(verdict.passed),
+                "faults": {fault.client: fault.reason.name for fault in verdict.faults},
+            },
+        )
+
+    def judge_again(self, round_: RoundView, clients: Sequence[Address]) -> None:
+        """Store the verdict once more: answers to the same queries are the same."""
+        verdict, claims = self._store.judgement(round_.number), self._claims.of(round_)
+        if verdict is None or self.messages.own(round_, ANSWERS) is None:
+            return
+        for client in clients:
+            passed = client in claims and claims[client].client in verdict.passed
+            self._store.keep_second_replay(round_.number, client, passed=passed)
+
+    def help(self, round_: RoundView, silent: Sequence[Address]) -> None:
+        """Peers ask for our messages themselves."""
+        del round_, silent
+
+    # --- messages of the peers
+
+    def _read_report(
+        self, round_: RoundView, rank: int, message: SignedMessage, subject: bytes, count: int
+    ) -> Report | None:
+        try:
+            return Report.decode(message.body, rank, subject, count)
+        except ProtocolError as error:
+            self._tell_of_member(round_, rank, str(error))
+            return None
+
+    def _read_answers(
+        self, round_: RoundView, rank: int, message: SignedMessage, places: Sequence[int]
+    ) -> dict[int, Answers] | None:
+        try:
+            return decode_answers(message.body, rank, places)
+        except ProtocolError as error:
+            self._tell_of_member(round_, rank, str(error))
+            return None
+
+    def _tell_of_dispute(self, round_: RoundView, client: ClientIndex, end: Conclusion) -> None:
+        """Name the members of whom one lies: in the log and in our health."""
+        members = [self._node.job.members[rank] for rank in end.suspects]
+        self._tell(
+            {
+                "round": round_.number,
+                "client": client,
+                "members": members,
+                "component": end.component,
+                "reason": "their answers differ" if len(members) > 1 else "broke its commitment",
+            }
+        )
+
+    def _tell_of_member(self, round_: RoundView, rank: int, reason: str) -> None:
+        member = self._node.job.members[rank]
+        self._tell({"round": round_.number, "members": [member], "reason": reason})
+
+    def _tell(self, dispute: dict[str, Any]) -> None:
+        if dispute not in self._disputes:
+            self._disputes.append(dispute)
+            _LOGGER.warning("disputed audit", extra=dispute)
+
+    # --- facts
+
+    def _subject(self, round_: RoundView, claims: Sequence[Claim]) -> bytes:
+        return subject_of(self._judging.rules, self._judging.weights(round_), claims)
+
+    def _statement(self, round_: RoundView) -> Statement:
+        if self._stated is None or self._stated[0] != round_.model_hash:
+            weights = self._judging.weights(round_)
+            stated = statement_of(self._node.job.policy, self._tolerance, weights)
+            self._stated = round_.model_hash, stated
+        return self._stated[1]
+
+
+def _log_refusal(claim: Claim, reason: str) -> None:
+    _LOGGER.info("delivery refused", extra={"client": claim.client, "reason": reason})
