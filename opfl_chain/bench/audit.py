@@ -95,7 +95,7 @@ class AuditBench:
         return found
 
     def _kind(self, kind: str) -> dict[str, Any]:
-        """Return everything that one audit of a kind costs, from the trained step to the verdict."""
+        """Return all costs of one audit of a kind, from the trained step to the verdict."""
         client, upload = self.stages[f"{kind}_client"], self.stages[f"{kind}_upload"]
         members = [self.stages[name] for name in ("gate1_shares", *KINDS[kind])]
         return {

@@ -22,11 +22,9 @@ from opfl_chain.circuits.arithmetic import Held
 from opfl_chain.circuits.boolean import Transport
 from opfl_chain.lab.calibration.replayer import shared
 from opfl_chain.lab.sample_step import ProvedSample
+from opfl_chain.learning.proved_step import statement_of
 from opfl_chain.mpc.session.ranks import peers_of
-from opfl_chain.protocol.hashing import keccak256, sha256
-from opfl_chain.protocol.policy import Policy
-from opfl_chain.protocol.proof.answers import Query
-from opfl_chain.protocol.proof.exchange import (
+from opfl_chain.protocol.exchange import (
     Answers,
     Report,
     ReportRow,
@@ -35,10 +33,13 @@ from opfl_chain.protocol.proof.exchange import (
     encode_answers,
     standing,
 )
+from opfl_chain.protocol.hashing import keccak256, sha256
+from opfl_chain.protocol.policy import Policy
+from opfl_chain.protocol.proof.answers import Query
 from opfl_chain.protocol.proof.package import ProofForm, ProofPackage
 from opfl_chain.protocol.proof.prover import Prover
 from opfl_chain.protocol.shares import HASH_BYTES, SharedVector
-from opfl_chain.rules.proved_rule import ProvedBoundary, statement_of
+from opfl_chain.rules.proved_rule import ProvedBoundary
 
 _SIGNATURE_BYTES = 65
 
@@ -56,7 +57,7 @@ class ProvedContribution:
 def prove(sample: ProvedSample) -> ProvedContribution:
     """Share an honest step, and prove it, as a client does."""
     gradient, training_input = shared(sample.gradient), shared(sample.training_input)
-    statement = statement_of(sample.policy, sample.proved_boundary, sample.weights)
+    statement = statement_of(sample.policy, sample.proved_boundary.tolerance, sample.weights)
     context, entropy = secrets.token_bytes(HASH_BYTES), secrets.token_bytes(HASH_BYTES)
     prover = Prover(statement, context, entropy, gradient.components, training_input.components)
     proof = prover.prove()
@@ -112,7 +113,7 @@ def counted_answers(
     """Check and answer the proofs of a round, exchange answers, and conclude; counting."""
     counting = CountingTransport(transport)
     link, rank = SignedLink(counting), transport.rank
-    statement = statement_of(Policy.from_json(policy), boundary, weights)
+    statement = statement_of(Policy.from_json(policy), boundary.tolerance, weights)
     form = ProofForm.of(statement)
     answers: dict[int, Answers] = {}
     rows = []
