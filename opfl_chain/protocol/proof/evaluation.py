@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,20 +21,21 @@ class Evaluation:
     """Values by wire. ``one`` stands for one: it is zero in all components but the first."""
 
     one: Elements = field(default_factory=lambda: Elements.scalar(1))
-    _known: dict[int, Elements] = field(default_factory=dict)
+    # By the functions themselves: the identity of one that is freed may be given to another wire.
+    _known: dict[Callable[..., Elements], Elements] = field(default_factory=dict)
 
     def set(self, wire: Wire, value: Elements) -> None:
         """Give a leaf its value."""
         if value.size != wire.size:
             raise ShareError(f"{wire.detail.decode()} has {value.size:,} words, not {wire.size:,}")
-        self._known[id(wire.compute)] = value.reshape(*wire.shape)
+        self._known[wire.compute] = value.reshape(*wire.shape)
 
     def __call__(self, wire: Wire) -> Elements:
         """Return the value of a wire, which is computed once."""
-        key = id(wire.compute)
-        if key not in self._known:
-            self._known[key] = wire.compute(self.one, [self(parent) for parent in wire.parents])
-        return self._known[key]
+        if wire.compute not in self._known:
+            found = wire.compute(self.one, [self(parent) for parent in wire.parents])
+            self._known[wire.compute] = found
+        return self._known[wire.compute]
 
     def set_words(self, groups: tuple[Words, ...], words: Elements) -> None:
         """Give the words of a stage their values, in order."""
