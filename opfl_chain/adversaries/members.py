@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from opfl_chain.adversaries.clients import cheats_of
+from opfl_chain.numerics.field import MODULUS
+from opfl_chain.protocol.delivery import Checked, Claim, Delivery
+from opfl_chain.protocol.exchange import Answers, ReportRow
+from opfl_chain.protocol.proof.folding import Answer
 from opfl_chain.protocol.verdict import FaultReason, Verdict
 from opfl_chain.roles.member.member import Member
+from opfl_chain.roles.member.proved_audits import ProvedAudits
 from opfl_chain.roles.node import Moment
 from opfl_chain.roles.view.view import RoundView
 from opfl_chain.transport.routes import Refusal, Request, Response, Route
@@ -62,6 +69,63 @@ class Accuses(Member):
         super().attest(round_, Verdict.of(set(), faults))
 
 
+class _FalseAnswers(ProvedAudits):
+    def answer(
+        self, round_: RoundView, claim: Claim, found: Checked, delivery: Delivery
+    ) -> Answers:
+        right = super().answer(round_, claim, found, delivery)
+        return replace(right, own=_changed(right.own), following=_changed(right.following))
+
+
+class AnswersFalsely(Member):
+    """Changes a word of every answer on a proved step, to turn the verdict around."""
+
+    PROVED_AUDITS = _FalseAnswers
+
+
+class _OtherAnswers(ProvedAudits):
+    def revealed(self, answers: dict[int, Answers]) -> dict[int, Answers]:
+        return {place: replace(each, own=_changed(each.own)) for place, each in answers.items()}
+
+
+class RevealsOthers(Member):
+    """Reveals other answers on proved steps than it committed to."""
+
+    PROVED_AUDITS = _OtherAnswers
+
+
+class _Framed(ProvedAudits):
+    def examine(
+        self, round_: RoundView, claims: Sequence[Claim]
+    ) -> tuple[list[ReportRow], dict[int, Answers]]:
+        del round_
+        return [ReportRow(FaultReason.COMMITMENT_MISMATCH) for _ in claims], {}
+
+
+class Frames(Member):
+    """Reports a fault in every delivery of a proved step."""
+
+    PROVED_AUDITS = _Framed
+
+
+class _Silent(ProvedAudits):
+    def routes(self) -> list[Route]:
+        return []
+
+    def judge(self, round_: RoundView) -> None:
+        del round_
+
+
+class AnswersNothing(Member):
+    """Takes no part in exchanges on proved steps, and decides alone."""
+
+    PROVED_AUDITS = _Silent
+
+
+def _changed(answer: Answer) -> Answer:
+    return replace(answer, rest=(answer.rest + 1) % MODULUS)
+
+
 MEMBERS: Final = cheats_of(
     "members",
     Member,
@@ -72,6 +136,10 @@ MEMBERS: Final = cheats_of(
         "withhold-verdict": WithholdsVerdict,
         "lie": Lies,
         "accuse": Accuses,
+        "flip": AnswersFalsely,
+        "reveal-others": RevealsOthers,
+        "frame": Frames,
+        "answer-nothing": AnswersNothing,
     },
 )
 

@@ -50,6 +50,13 @@ def demo(
     ] = 0.3,
     chain: Chain = "anvil",
     model: Annotated[str, typer.Option(metavar="NAME", help="Model to train.")] = "lenet-61706",
+    audit: Annotated[
+        Literal["plain", "guided", "proved"],
+        typer.Option(
+            help="Kind of audits: replays inside MPC, plain or guided by the client's advice, or"
+            " steps that clients prove.",
+        ),
+    ] = "guided",
     scheme: Annotated[
         Literal["shares", "mpc"],
         typer.Option(
@@ -128,6 +135,7 @@ def demo(
       opfl demo --cheat free-rider --cheat wrong-opening --clients 4
       opfl demo --kill committee:1@round3 --kill server@round5
       opfl demo --cheat none --scheme mpc
+      opfl demo --audit proved                   # no MPC: clients prove their steps
     """
     started = time.monotonic()
     from opfl_chain.jobs.demo.demo import Kill, fresh_folder, run_demo
@@ -136,7 +144,7 @@ def demo(
     from opfl_chain.jobs.localnet.daemon import PlanInvalid
 
     console = Console()
-    plan = _plan(clients, cheat, rounds, audit_rate, chain, model, scheme, dataset, seed)
+    plan = _plan(clients, cheat, rounds, audit_rate, chain, model, audit, scheme, dataset, seed)
     try:
         kills = [Kill.parse(text, plan) for text in kill or ()]
     except PlanInvalid as error:
@@ -174,6 +182,7 @@ def _plan(
     audit_rate: float,
     chain: Chain,
     model: str,
+    audit: str,
     scheme: str,
     dataset: str,
     seed: int,
@@ -196,6 +205,10 @@ def _plan(
         raise typer.BadParameter(
             f"unknown data set {dataset!r}, known: {known}", param_hint="--dataset"
         )
+    if audit == "proved" and scheme != "shares":
+        raise typer.BadParameter(
+            "proved audits are about shares: use --scheme shares", param_hint="--scheme"
+        )
     named = list(CHEATS) if cheats is None else [name for name in cheats if name != "none"]
     if clients - len(named) < 1:
         raise typer.BadParameter(
@@ -206,6 +219,7 @@ def _plan(
         return Plan(
             clients=(*([None] * (clients - len(named))), *named),
             rounds=rounds,
+            audit=audit,
             audit_rate=audit_rate,
             chain=chain,
             model=model,

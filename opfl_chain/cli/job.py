@@ -162,11 +162,12 @@ def _documents(training: TrainingSection) -> tuple[Policy, Boundary]:
     from opfl_chain.mpc.replay.default_policy import default_policy
     from opfl_chain.protocol.commitments import Scheme
     from opfl_chain.roles.settings import JobUnusable
-    from opfl_chain.rules.registry import documents_from_json
+    from opfl_chain.rules.registry import documents_from_json, rule_of_kind
 
     if training.policy is None and training.boundary is None:
         policy = default_policy(
             model_named(training.model),
+            rule=rule_of_kind(training.audit),
             optimizer=training.optimizer,
             batch_size=training.batch_size,
             audit_rate=training.audit_rate,

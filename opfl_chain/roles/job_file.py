@@ -85,6 +85,7 @@ class TrainingSection(Section):
     batch_size: Annotated[int, Field(ge=1)] = DEFAULT_BATCH_SIZE
     audit_rate: Annotated[float, Field(ge=0, le=1)] = 0.1
     scheme: Literal["shares", "mpc"] = "shares"
+    audit: Literal["plain", "guided", "proved"] = "guided"
     seed: Annotated[int, Field(ge=0)] = 0
     optimizer: dict[str, Any] = Field(default_factory=lambda: dict(DEFAULT_OPTIMIZER))
 

@@ -56,13 +56,21 @@ def rule_of(boundary: Boundary) -> AnyRule:
     return RULES[boundary.rule]
 
 
+def rule_of_kind(kind: str) -> AnyRule:
+    """Return our rule for a kind of audits: `plain`, `guided` or `proved`."""
+    found = {rule.replay: rule for rule in BUILTIN_RULES}
+    if kind not in found:
+        raise RuleUnknown(f"of {kind} audits", list(found))
+    return found[kind]
+
+
 def rule_for(policy: Policy) -> AnyRule:
     """Return the rule that judges the replays of a policy: the plug-in that it names, or ours."""
     for plugin in policy.plugins:
         kind, _, name = plugin.partition(":")
         if kind == "rule":
             return RULES[name]
-    return next(rule for rule in BUILTIN_RULES if rule.replay == policy.replay.kind)
+    return rule_of_kind(policy.replay.kind)
 
 
 def boundary_from_json(data: bytes) -> Boundary:

@@ -27,7 +27,6 @@ from opfl_chain.mpc.replay.replays import Replays
 from opfl_chain.mpc.session.ranks import MEMBERS
 from opfl_chain.protocol.identifiers import Address
 from opfl_chain.roles.job import Job
-from opfl_chain.roles.member.audits import WARM_SIZES
 from opfl_chain.roles.view.view import ChainView
 from opfl_chain.system.closing import Closing
 from opfl_chain.transport.client import HttpClient
@@ -69,9 +68,7 @@ class Localnet(Closing):
         plan = self.plan
         self._tell("compiling contracts and replays")
         compile_contracts()
-        replays = Replays(plan.policy)
-        for size in WARM_SIZES:
-            replays(size)
+        Replays(plan.policy).warm()
         boundary = plan.boundary
         self._tell("starting the chain")
         self.devnet: StartedDevnet = self._open.enter_context(

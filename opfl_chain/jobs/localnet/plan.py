@@ -24,6 +24,7 @@ from opfl_chain.protocol.policy import Policy
 from opfl_chain.protocol.randomness import probability_of
 from opfl_chain.roles.job_file import DEFAULT_BATCH_SIZE, DEFAULT_OPTIMIZER, first_model_hash
 from opfl_chain.rules.boundary import Boundary
+from opfl_chain.rules.registry import DEFAULT_RULE, rule_of_kind
 
 PHASES: Final = Phases(
     enrol=40,
@@ -57,6 +58,8 @@ class Plan:
     commit: Literal["direct", "relayed"] = "direct"
     seed: int = 0
     phases: Phases = PHASES
+    audit: str = DEFAULT_RULE.replay
+    """The kind of audits: plain or guided inside MPC, or proved."""
     score: bool = True
     """Make the server measure the accuracy of every model."""
     documents: tuple[Policy, Boundary] | None = None
@@ -69,6 +72,7 @@ class Plan:
             model=policy.model.name,
             audit_rate=float(probability_of(policy.audit_rate)),
             scheme=policy.commitment_scheme,
+            audit=policy.replay.kind,
             seed=policy.seeds.model,
             documents=(policy, boundary),
             **rest,
@@ -100,6 +104,7 @@ class Plan:
             return self.documents[0]
         return default_policy(
             self.model,
+            rule=rule_of_kind(self.audit),
             optimizer=dict(DEFAULT_OPTIMIZER),
             batch_size=DEFAULT_BATCH_SIZE,
             audit_rate=self.audit_rate,

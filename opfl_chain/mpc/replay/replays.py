@@ -30,6 +30,10 @@ PROGRAMS: Final[Mapping[str, ProgramMaker]] = {"plain": _plain, "guided": _guide
 """Makers of a replay for a number of contributions, by the kind that the policy names."""
 
 
+WARM_SIZES: Final = (1, 2, 4)
+"""Usual numbers of contributions in an audit: compiled before the first round."""
+
+
 class Replays:
     """`replays(n)` is the executable for n contributions side by side, compiled on first use."""
 
@@ -45,6 +49,12 @@ class Replays:
             program = self._program(contributions)
             self._compiled[contributions] = self._cache.compile(program, self._options)
         return self._compiled[contributions]
+
+    def warm(self) -> None:
+        """Compile the replays that most rounds need: none if clients prove their steps."""
+        if self.policy.proof is None:
+            for size in WARM_SIZES:
+                self(size)
 
     @property
     def advice_format(self) -> AdviceFormat | None:

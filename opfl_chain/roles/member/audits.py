@@ -32,9 +32,6 @@ from opfl_chain.roles.view.view import RoundView
 
 _LOGGER = logging.getLogger("opfl.committee")
 
-WARM_SIZES = (1, 2, 4)
-"""Usual numbers of contributions in an audit: compiled before the first round."""
-
 
 class Judging:
     """One member's part in judging."""
@@ -52,8 +49,7 @@ class Judging:
 
     def warm(self) -> None:
         """Compile the replays that most rounds need."""
-        for size in WARM_SIZES:
-            self._replays(size)
+        self._replays.warm()
 
     def missing(self, round_: RoundView) -> set[Address]:
         """Clients in the round that have delivered nothing to us, as far as is known."""

@@ -45,6 +45,8 @@ _AFTERMATH_BLOCKS = 64
 
 class Member(Node):
     ROLE = "committee"
+    PROVED_AUDITS: ClassVar[type[ProvedAudits]] = ProvedAudits
+    """How it audits proved steps: what a member that cheats replaces."""
     SCHEMA: ClassVar[str] = member_store.SCHEMA + models.SCHEMA + claims.SCHEMA
 
     def __init__(self, settings: MemberSettings) -> None:
@@ -75,7 +77,9 @@ class Member(Node):
         job, settings = self.job, self._settings
         tolerance = rule_of(job.boundary).tolerance(job.boundary)
         if tolerance is not None:
-            return ProvedAudits(self, self.rank, self.store, self.claims, self.judging, tolerance)
+            return self.PROVED_AUDITS(
+                self, self.rank, self.store, self.claims, self.judging, tolerance
+            )
         party = Party(self._party_config(), takeover_seconds=_TAKEOVER_SECONDS)
         return MeetingAudits(self, self.judging, party, settings.mpc_join_seconds)
 

@@ -64,7 +64,7 @@ class ProvedAudits(JointAudits):
         tolerance: Tolerance,
     ) -> None:
         self._node = node
-        self._rank = rank
+        self.rank = rank
         self._store = store
         self._claims = claims
         self._judging = judging
@@ -118,11 +118,11 @@ class ProvedAudits(JointAudits):
         if (known := self.messages.own(round_, REPORT)) is not None:
             return known
         rows, answers = self.examine(round_, claims)
-        report = Report(self._rank, self._subject(round_, claims), tuple(rows))
+        report = Report(self.rank, self._subject(round_, claims), tuple(rows))
         signed = self.messages.sign(round_, REPORT, report.encode())
-        sheet = encode_answers(self._rank, answers)
+        sheet = encode_answers(self.rank, answers)
         self._store.keep_report(
-            round_.number, self._rank, signed.body, signed.signature, sheet, len(answers)
+            round_.number, self.rank, signed.body, signed.signature, sheet, len(answers)
         )
         return signed
 
@@ -162,19 +162,23 @@ class ProvedAudits(JointAudits):
         query = Query.of(self._statement(round_), context, found.proof.leaves)
         held = zip(found.proof.held, found.gradient, found.training_input, strict=True)
         answers = [query.answer(part, gradient, words) for part, gradient, words in held]
-        found_by_index = dict(zip(held_indices(self._rank), answers, strict=True))
-        return Answers.of(self._rank, query, found_by_index)
+        found_by_index = dict(zip(held_indices(self.rank), answers, strict=True))
+        return Answers.of(self.rank, query, found_by_index)
 
     def reveal(self, round_: RoundView, places: Sequence[int]) -> SignedMessage:
         """Return our answers on the contributions that all members found sound."""
         if (known := self.messages.own(round_, ANSWERS)) is not None:
             return known
         sheet, count = self._store.answer_sheet(round_.number)
-        kept = decode_sheet(sheet, self._rank, count)
-        body = encode_answers(self._rank, {place: kept[place] for place in places})
+        kept = self.revealed(decode_sheet(sheet, self.rank, count))
+        body = encode_answers(self.rank, {place: kept[place] for place in places})
         signed = self.messages.sign(round_, ANSWERS, body)
-        self._store.keep_audit_message(round_.number, self._rank, ANSWERS, body, signed.signature)
+        self._store.keep_audit_message(round_.number, self.rank, ANSWERS, body, signed.signature)
         return signed
+
+    def revealed(self, answers: dict[int, Answers]) -> dict[int, Answers]:
+        """Return the answers to reveal: those that we committed to."""
+        return answers
 
     def _conclude(
         self,
