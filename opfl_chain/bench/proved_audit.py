@@ -23,14 +23,14 @@ from opfl_chain.circuits.boolean import Transport
 from opfl_chain.lab.calibration.replayer import shared
 from opfl_chain.lab.sample_step import ProvedSample
 from opfl_chain.learning.proved_step import statement_of
-from opfl_chain.mpc.session.ranks import peers_of
+from opfl_chain.mpc.session.ranks import MEMBERS, peers_of
 from opfl_chain.protocol.exchange import (
     Answers,
     Report,
     ReportRow,
     conclude,
-    decode_answers,
-    encode_answers,
+    decode_revealed,
+    encode_revealed,
     standing,
 )
 from opfl_chain.protocol.hashing import keccak256, sha256
@@ -74,14 +74,14 @@ class SignedLink:
         self.rank = transport.rank
         self._transport = transport
 
-    def exchange(self, message: bytes) -> dict[int, bytes]:
+    def exchange(self, message: bytes) -> list[bytes]:
         """Send a message to both peers, and return those of all members, by rank."""
         digest = sha256(message)
         signed = digest + bytes(_account(self.rank).unsafe_sign_hash(Hash32(digest)).signature)
         for peer in peers_of(self.rank):
             self._transport.send(peer, signed + message)
         found = {peer: self._opened(peer) for peer in peers_of(self.rank)}
-        return {self.rank: message, **found}
+        return [found.get(rank, message) for rank in range(MEMBERS)]
 
     def _opened(self, peer: int) -> bytes:
         data = self._transport.receive(peer)
@@ -126,18 +126,16 @@ def counted_answers(
         answers[place] = Answers.of(rank, query, found)
         rows.append(ReportRow(None, package.leaves.digest, answers[place].commitment))
     subject = sha256(policy, boundary.hash, statement.hash)
-    reports = [
-        Report.decode(data, of, subject, len(rows)).rows
-        for of, data in sorted(link.exchange(Report(rank, subject, tuple(rows)).encode()).items())
-    ]
+    heard = link.exchange(Report(rank, subject, tuple(rows)).encode())
+    reports = [Report.decode(data, of, subject, len(rows)).rows for of, data in enumerate(heard)]
     places = [
         place
         for place, of_members in enumerate(zip(*reports, strict=True))
         if standing(of_members).is_sound
     ]
     revealed = [
-        decode_answers(data, of, places)
-        for of, data in sorted(link.exchange(encode_answers(rank, answers)).items())
+        decode_revealed(data, of, heard, places)
+        for of, data in enumerate(link.exchange(encode_revealed(rank, heard, answers)))
     ]
     accepted = [
         conclude(

@@ -37,7 +37,7 @@ def test_a_proved_audit_takes_twelve_messages_in_two_rounds(tmp_path: Path) -> N
     (proved,) = report["kinds"].values()
     assert proved.keys() == FIELDS
     assert (proved["messages"], proved["rounds"]) == (12, 2)
-    assert proved["megabytes_members"] < 0.003
+    assert proved["megabytes_members"] < 0.004
     assert proved["cpu_seconds_members"] > 0 < proved["cpu_seconds_client"]
     # The client's gradient in words for two members, and its proof.
     assert proved["megabytes_client"] > 2 * 8 * 61_706 / 1e6
@@ -70,4 +70,4 @@ def test_an_unknown_kind_is_refused() -> None:
 
 @pytest.mark.parametrize("kinds", [["plain"], ["proved"]])
 def test_ratios_need_both_kinds(kinds: list[str]) -> None:
-    assert kind_ratios({"kinds": dict.fromkeys(kinds, {})}) == {}
+    assert kind_ratios({"kinds": {kind: {} for kind in kinds}}) == {}
