@@ -262,6 +262,41 @@ def load(
 
 
 @bench.command()
+def tamper(
+    model: Annotated[str, typer.Option(help="lenet-61706 or lenet-431080.")] = "lenet-61706",
+    repeats: Annotated[int, typer.Option(min=1, help="Contributions of each client.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of steps and of random errors.")] = 0,
+    daemons: Annotated[
+        bool, typer.Option("--daemons", help="Also play whole jobs with a tampering daemon.")
+    ] = False,
+    page: Page = None,
+    json_file: JsonFile = None,
+) -> None:
+    """Tamper with all messages of one member in audits of proved steps.
+
+    Every bit class of every word, random and malformed messages, silence, false
+    findings, and corrections with the secrets of a colluding client; to both
+    peers, or to one of them. Clients are honest, cheat (their gradient is
+    moved) or forge their proof. A third party settles differences. Beside it:
+    the same corrections if the answers of the two holders were not compared.
+    """
+    from opfl_chain.bench.tamper import bench_tamper, tamper_markdown, tamper_table
+    from opfl_chain.bench.tamper_daemons import TAMPERING, daemon_runs
+    from opfl_chain.learning.registry import model_named
+
+    with Console(stderr=True).status("starting") as status:
+        report = bench_tamper(model_named(model), repeats, seed, status.update)
+        if daemons:
+            report["daemons"] = [daemon_runs(cheat, status.update) for cheat in TAMPERING]
+    Console().print(tamper_table(report))
+    if page is not None:
+        replace_section(page, f"tampering with {model}", tamper_markdown(report))
+    write_json(json_file, report)
+    if report["wrong_verdicts"] or report["misnamed"] or report["unnamed"]:
+        raise typer.Exit(1)
+
+
+@bench.command()
 def operations(
     repeats: Annotated[int, typer.Option(min=1, help="Runs of each operation.")] = 5,
     page: Page = None,
