@@ -231,6 +231,18 @@ def standing(rows: Sequence[ReportRow]) -> Standing:
     return Standing(None, not faults and len({row.leaves for row in rows}) == 1)
 
 
+def alone(rows: Sequence[ReportRow]) -> tuple[int, ...]:
+    """Return the ranks of members whose finding on one contribution nobody shares.
+
+    Such a member lies, or the client has given it other words than its peers. If two report a fault
+    the client is charged, and nobody is suspected.
+    """
+    if standing(rows).charged is not None:
+        return ()
+    found = [(row.fault, row.leaves) for row in rows]
+    return tuple(rank for rank, each in enumerate(found) if found.count(each) == 1)
+
+
 @dataclass(frozen=True)
 class Conclusion:
     """The end of one audit: a verdict, or the members of whom one lies."""

@@ -11,6 +11,7 @@ from opfl_chain.protocol.exchange import (
     HeardOtherwise,
     Report,
     ReportRow,
+    alone,
     decode_revealed,
     encode_revealed,
     standing,
@@ -58,3 +59,12 @@ def test_what_is_revealed_is_read() -> None:
     heard = heard_with(report(LIAR))
     revealed = encode_revealed(2, heard, {0: answers(2)})
     assert decode_revealed(revealed, 2, heard, [0]) == {0: answers(2)}
+
+
+def test_a_finding_that_nobody_shares_is_seen() -> None:
+    sound = ReportRow(None, bytes([7]) * 32)
+    accusing = ReportRow(FaultReason.COMMITMENT_MISMATCH)
+    assert alone([sound] * 3) == ()
+    assert alone([sound, sound, accusing]) == (2,)
+    assert alone([replace(sound, leaves=bytes(32)), sound, sound]) == (0,)
+    assert alone([accusing, accusing, sound]) == ()

@@ -21,6 +21,7 @@ from opfl_chain.protocol.exchange import (
     HeardOtherwise,
     Report,
     ReportRow,
+    alone,
     audited_places,
     decode_revealed,
     decode_sheet,
@@ -196,6 +197,8 @@ class ProvedAudits(JointAudits):
         for place, end in ends.items():
             if end.accepted is None:
                 self._tell_of_dispute(round_, claims[place].client, end)
+        for place, claim in enumerate(claims):
+            self._tell_of_findings(round_, claim.client, [each.rows[place] for each in reports])
         self._store.keep_judgement(round_.number, verdict)
         _LOGGER.info(
             "judged",
@@ -260,6 +263,21 @@ class ProvedAudits(JointAudits):
                 "reason": "their answers differ" if len(members) > 1 else "broke its commitment",
             }
         )
+
+    def _tell_of_findings(
+        self, round_: RoundView, client: ClientIndex, rows: Sequence[ReportRow]
+    ) -> None:
+        """Name members whose finding nobody shares: each lies, or the client does."""
+        for rank in alone(rows):
+            fault = rows[rank].fault
+            found = "other words" if fault is None else fault.name
+            dispute = {
+                "round": round_.number,
+                "client": client,
+                "members": [self._node.job.members[rank]],
+                "reason": f"alone reports {found}: the member or the client lies",
+            }
+            self._tell(dispute)
 
     def _tell_of_member(self, round_: RoundView, rank: int, reason: str) -> None:
         member = self._node.job.members[rank]
