@@ -87,7 +87,7 @@ def _counted(
             total["aborts"] += 1
             about = [each for each in disputes if each["round"] == number]
             about = [each for each in about if each.get("client", index) == index]
-            total[_naming([set(map(str, each["members"])) for each in about], bad)] += 1
+            total[_naming(about, bad)] += 1
     lost = sum(
         outcome.lost_wei(f"client-{index}")
         for index, conduct in enumerate(plan.clients)
@@ -96,9 +96,12 @@ def _counted(
     return {**{name: total[name] for name in COUNTED}, "honest_clients_lost_wei": lost}
 
 
-def _naming(suspected: list[set[str]], bad: str) -> str:
+def _naming(disputes: list[dict[str, Any]], bad: str) -> str:
+    """Return how daemons name the tampering member; it may be one of two, or it or the client."""
+    suspected = [set(map(str, each["members"])) for each in disputes]
     if any(bad not in members for members in suspected):
         return "misnamed"
-    if any(members == {bad} for members in suspected):
+    of_members = [each for each in disputes if not str(each["reason"]).startswith("alone")]
+    if any(len(each["members"]) == 1 for each in of_members):
         return "named"
     return "pairs" if suspected else "unnamed"
