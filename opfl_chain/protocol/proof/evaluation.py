@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,7 +11,7 @@ from opfl_chain.numerics.projections import project
 from opfl_chain.protocol.errors import ShareError
 from opfl_chain.protocol.proof.closing import PROJECTED_COMMITMENT, Statement
 from opfl_chain.protocol.proof.statement import Equation, Words, quadratic_value
-from opfl_chain.protocol.proof.wires import Wire
+from opfl_chain.protocol.proof.wires import Compute, Wire
 from opfl_chain.protocol.ring import UnsignedWords
 
 
@@ -21,8 +20,8 @@ class Evaluation:
     """Values by wire. ``one`` stands for one: it is zero in all components but the first."""
 
     one: Elements = field(default_factory=lambda: Elements.scalar(1))
-    # By the functions themselves: the identity of one that is freed may be given to another wire.
-    _known: dict[Callable[..., Elements], Elements] = field(default_factory=dict)
+    _known: dict[Compute, Elements] = field(default_factory=dict)
+    """By the recipe itself, which stays alive: another wire may not be taken for this one."""
 
     def set(self, wire: Wire, value: Elements) -> None:
         """Give a leaf its value."""
@@ -32,10 +31,11 @@ class Evaluation:
 
     def __call__(self, wire: Wire) -> Elements:
         """Return the value of a wire, which is computed once."""
-        if wire.compute not in self._known:
+        key = wire.compute
+        if key not in self._known:
             found = wire.compute(self.one, [self(parent) for parent in wire.parents])
-            self._known[wire.compute] = found
-        return self._known[wire.compute]
+            self._known[key] = found
+        return self._known[key]
 
     def set_words(self, groups: tuple[Words, ...], words: Elements) -> None:
         """Give the words of a stage their values, in order."""
