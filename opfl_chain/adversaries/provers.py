@@ -49,16 +49,16 @@ class FalsePolynomials(Prover):
 
 class _ForgedSharing(Sharing):
     def __init__(self, prover: Prover, sharing: Sharing) -> None:
-        super().__init__(sharing.seeds, sharing.transcript)
+        super().__init__(sharing.seeds, sharing.salt, sharing.transcript, sharing.toss)
         self._prover = prover
         self._after: list[Transcript] = []
         self._missing = Elements.zeros((1,))
 
-    def share(self, words: Elements, tossed: bytes = b"") -> Transcript:
+    def share(self, words: Elements) -> Transcript:
         stage = len(self._after)
         if stage >= STAGES:
             words = self._corrected(words.flat, first=stage == STAGES)
-        self._after.append(super().share(words, tossed))
+        self._after.append(super().share(words))
         return self._after[-1]
 
     def _corrected(self, values: Elements, *, first: bool) -> Elements:
@@ -78,7 +78,7 @@ class _ForgedSharing(Sharing):
 
     def _transcript_after(self, words: Elements) -> Transcript:
         """Return the transcript after a stage, without sharing it."""
-        trial = Sharing(self.seeds, self.transcript)
+        trial = Sharing(self.seeds, self.salt, self.transcript, self.toss)
         trial._sent, trial._hashes = list(self._sent), list(self._hashes)
         return trial.share(words)
 
