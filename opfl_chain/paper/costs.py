@@ -30,6 +30,9 @@ AUDITS = {
 }
 """The members' stages of an audit, by kind."""
 
+_SUFFIXES = {"proved": ", proved"}
+"""What the method of a kind of audits is called beside that of the paper."""
+
 
 def cost(settings: LabSettings, progress: Callable[[str], None]) -> dict[str, Any]:
     load_before = os.getloadavg()[0]
@@ -119,7 +122,7 @@ def _audited_row(
         "chain": ROUNDS * beside.chain_node_seconds,
     }
     return {
-        **_row(f"OPFL, p = {rate:g}" + (", proved" if kind == "proved" else ""), parts),
+        **_row(f"OPFL, p = {rate:g}{_SUFFIXES.get(kind, '')}", parts),
         "kind": kind,
         "audit_rate": rate,
         "client_seconds": ROUNDS * stages[f"{kind}_client"],

@@ -130,11 +130,6 @@ class Report:
         return cls(rank, subject, tuple(rows))
 
 
-def report_bytes(count: int) -> int:
-    """Return the size of a report on so many contributions."""
-    return _REPORT.size + HASH_BYTES + count * _ROW_BYTES
-
-
 def _row(data: bytes) -> ReportRow:
     code = data[0]
     if code not in {0, *FaultReason}:
