@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from opfl_chain.lab.boundary.evaluated import spread
 from opfl_chain.lab.boundary.records import RunName, quiet
@@ -34,6 +35,7 @@ from opfl_chain.protocol.proof.closing import TOLERANCE_BITS, Tolerance
 from opfl_chain.protocol.proof.package import ProofComponent
 from opfl_chain.protocol.proof.prover import Prover, Usage
 from opfl_chain.protocol.proof.wires import StatementError
+from opfl_chain.protocol.ring import UnsignedWords
 from opfl_chain.render.text import markdown_table
 from opfl_chain.rules.boundary import Boundary
 from opfl_chain.rules.evidence import Observation
@@ -162,7 +164,7 @@ class StepProver:
 
     def rehearse(self, step: TrainedStep, proved: ProvedResult) -> Usage:
         """Evaluate the statement in the clear, with fresh coins."""
-        gradient, given = self._words(step, proved)
+        gradient, given = self.words(step, proved.result.gradient)
         prover = Prover(proved.statement, bytes(32), secrets.token_bytes(32), [gradient], [given])
         prover.value = proved.advised
         return prover.rehearse(secrets.token_bytes(32))
@@ -171,7 +173,7 @@ class StepProver:
         """Share, prove, answer for every component, and return the verdict."""
         gradient, given = (
             [part.view(np.uint64) for part in shared(words.view(np.int64)).components]
-            for words in self._words(step, proved)
+            for words in self.words(step, proved.result.gradient)
         )
         context = secrets.token_bytes(32)
         prover = Prover(proved.statement, context, secrets.token_bytes(32), gradient, given)
@@ -184,10 +186,13 @@ class StepProver:
             [query.answer(parts[i], gradient[i], given[i]) for i in range(len(gradient))]
         )
 
-    def _words(self, step: TrainedStep, proved: ProvedResult) -> tuple[Any, Any]:
-        gradient = self.policy.fixed_point.encode_array("gradient", proved.result.gradient)
+    def words(
+        self, step: TrainedStep, gradient: NDArray[np.float32]
+    ) -> tuple[UnsignedWords, UnsignedWords]:
+        """Return the ring words of a gradient and of the input of its step."""
+        committed = self.policy.fixed_point.encode_array("gradient", gradient)
         given = self.policy.input_format.encode(step.examples, step.labels)
-        return gradient.view(np.uint64), given.view(np.uint64)
+        return committed.view(np.uint64), given.view(np.uint64)
 
 
 def tolerance_of(boundary: Boundary) -> Tolerance:
