@@ -52,7 +52,9 @@ def calibrate(
     alpha: Annotated[
         float | None,
         typer.Option(
-            metavar="X", help="Safety factor of all bounds.", show_default="guided 8, paper 3, proved 4"
+            metavar="X",
+            help="Safety factor of all bounds.",
+            show_default="guided 8, paper 3, proved 4",
         ),
     ] = None,
     out: Annotated[
@@ -85,7 +87,12 @@ def calibrate(
     """
     from opfl_chain.cli.options import download_bars
     from opfl_chain.lab.calibration.report import alpha_for, write_result
-    from opfl_chain.lab.calibration.run import CalibrationPlan, CalibrationRun, policy_for, rule_chosen
+    from opfl_chain.lab.calibration.run import (
+        CalibrationPlan,
+        CalibrationRun,
+        policy_for,
+        rule_chosen,
+    )
     from opfl_chain.learning.data.datasets import load_dataset
 
     console = Console(stderr=True, soft_wrap=True, highlight=False)

@@ -21,6 +21,7 @@ RUNS = [
     for model in ("lenet-61706", "lenet-431080")
     for dataset in ("mnist", "fashion-mnist")
 ]
+PROVED_RUNS = [*RUNS, *(f"{run}-batch8" for run in RUNS)]
 Out: TypeAlias = Annotated[
     Path, typer.Option(metavar="DIR", help="Folder for JSON, Markdown and PNG.", file_okay=False)
 ]
@@ -143,10 +144,11 @@ def headroom(
     ] = None,
     only: Annotated[
         list[str], typer.Option(metavar="MODEL-DATASET[-batchN]", help="Runs to judge.")
-    ] = [*RUNS, *(f"{run}-batch8" for run in RUNS)],
+    ] = PROVED_RUNS,
     variation: Annotated[
-        list[str], typer.Option(help="Ways of training, or `all`.")
-    ] = ["default"],
+        list[str] | None,
+        typer.Option(help="Ways of training, or `all`.", show_default="default"),
+    ] = None,
     rule: Annotated[str, typer.Option(help="Rule of proved steps.")] = "proved",
     training_steps: Annotated[int, typer.Option(min=2, help="Length of every run.")] = 10_000,
     steps: Annotated[int, typer.Option(min=1, help="Steps of a run to judge.")] = 5_000,
@@ -178,7 +180,7 @@ def headroom(
 
     plan = HeadroomPlan(training_steps, steps, proofs, calibration_steps)
     plan = HeadroomPlan.quick() if quick else plan
-    names = list(VARIATIONS) if variation == ["all"] else variation
+    names = list(VARIATIONS) if variation == ["all"] else variation or ["default"]
     known = []
     if json_file is not None and json_file.exists():
         known = json.loads(json_file.read_text(encoding="utf-8"))["rows"]
@@ -207,7 +209,7 @@ def slack(
     ] = None,
     only: Annotated[
         list[str], typer.Option(metavar="MODEL-DATASET[-batchN]", help="Runs to attack.")
-    ] = [*RUNS, *(f"{run}-batch8" for run in RUNS)],
+    ] = PROVED_RUNS,
     rule: Annotated[str, typer.Option(help="Rule of proved steps.")] = "proved",
     training_steps: Annotated[int, typer.Option(min=2, help="Length of every run.")] = 4_000,
     steps: Annotated[int, typer.Option(min=1, help="Steps of a run to attack.")] = 20,

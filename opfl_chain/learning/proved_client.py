@@ -74,9 +74,7 @@ class ProvedStep:
         }
         taken = run or self._step.run
         errors = logit_errors(statement, advised) / self._policy.data.batch_size
-        result = taken(
-            weights, examples, labels, pre_activations=True, masks=masks, errors=errors
-        )
+        result = taken(weights, examples, labels, pre_activations=True, masks=masks, errors=errors)
         return ProvedResult(result, statement, advised)
 
 

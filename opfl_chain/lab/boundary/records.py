@@ -32,7 +32,6 @@ from opfl_chain.rules.evidence import Observation, Profile
 from opfl_chain.rules.registry import DEFAULT_RULE
 from opfl_chain.rules.rule import AnyRule, NothingToCalibrate
 
-
 _BATCH = "-batch"
 
 

@@ -19,15 +19,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from opfl_chain.lab.boundary.headroom import (
-    HeadroomPlan,
-    StepProver,
-    calibrated_on,
-    tolerance_of,
-)
+from opfl_chain.lab.boundary.headroom import HeadroomPlan, calibrated_on
 from opfl_chain.lab.boundary.mask_attack import MaskAttacker
 from opfl_chain.lab.boundary.records import RunName, quiet
 from opfl_chain.lab.calibration.implied import implied_gradient, lift_in
+from opfl_chain.lab.calibration.proving import StepProver, tolerance_of
 from opfl_chain.lab.calibration.run import Progress
 from opfl_chain.lab.calibration.steps import HonestStep, TrainedStep, trained_steps
 from opfl_chain.learning.data.examples import Dataset
@@ -39,7 +35,7 @@ from opfl_chain.learning.proved_step import logit_errors, mask_words
 from opfl_chain.learning.registry import model_of
 from opfl_chain.numerics.field import Elements
 from opfl_chain.protocol.policy import Policy
-from opfl_chain.protocol.proof.closing import TOLERANCE_BITS, Tolerance
+from opfl_chain.protocol.proof.closing import TOLERANCE_BITS
 from opfl_chain.protocol.proof.prover import Prover
 from opfl_chain.protocol.proof.statement import Rules, Words
 from opfl_chain.render.text import markdown_table
@@ -49,7 +45,7 @@ SLACK: Final = 3.2
 """How far beyond the bound a vector may be and pass 128 projections with probability 2^-100."""
 ITERATIONS: Final = 12
 _SQUARINGS, _SUM_BITS = 16, 25
-"""Those of the softmax: a residual of its first power grows by 2^16, its sum has a quantum 2^-25."""
+"""Of the softmax: its first power is squared so often, and its sum has a quantum of 2^-25."""
 _CEILING = "softmax.ceiling"
 _STEP: Final = 1e-3
 """The size of finite differences, as a part of the budget."""
@@ -117,7 +113,8 @@ class NoisyStep:
         shapes = relu_shapes(self._model, self._batch)
         self._masks = {
             name: torch.tensor(
-                mask_words(proved.statement, proved.advised, name).reshape(shape), dtype=torch.float64
+                mask_words(proved.statement, proved.advised, name).reshape(shape),
+                dtype=torch.float64,
             )
             for name, shape in shapes.items()
         }
@@ -186,7 +183,7 @@ class NoisyStep:
             if not any(bool(each.any()) for each in following.values()):
                 break
             last, found = found, following
-        return moved / max(float(honest.norm()), np.finfo(np.float64).tiny), last
+        return moved / max(float(honest.norm()), float(np.finfo(np.float64).tiny)), last
 
 
 def _scaled(residuals: Mapping[str, Tensor], length: float) -> dict[str, Tensor]:
@@ -194,9 +191,9 @@ def _scaled(residuals: Mapping[str, Tensor], length: float) -> dict[str, Tensor]
     return {name: each * (length / now) for name, each in residuals.items()}
 
 
-def attack(prover: StepProver, tolerance: Tolerance, step: TrainedStep) -> SlackAttack:
+def attack(prover: StepProver, step: TrainedStep) -> SlackAttack:
     """Attack one step with all that a proof leaves open."""
-    policy, proved = prover.policy, prover.run(step)
+    policy, tolerance, proved = prover.policy, prover.tolerance, prover.run(step)
     rules = policy.proof
     assert rules is not None, "the policy has no proofs"
     honest = HonestStep(
@@ -279,9 +276,10 @@ def slack_row(
     tolerance = tolerance_of(boundary)
     prover = StepProver(policy, tolerance)
     chosen = plan.kept[plan.calibration_steps :]
-    found, seen = [], {part: [] for part in PARTS}
+    found: list[SlackAttack] = []
+    seen: dict[float, list[float]] = {part: [] for part in PARTS}
     for step in trained_steps(policy, dataset.train, max(chosen) + 1, chosen):
-        if step.t in chosen and (each := attack(prover, tolerance, step)).lift < policy.largest_lift:
+        if step.t in chosen and (each := attack(prover, step)).lift < policy.largest_lift:
             found.append(each)
             for part in PARTS:
                 seen[part].append(seen_shifts(prover, step, part, tries))

@@ -18,9 +18,9 @@ from opfl_chain.lab.errors import RecordNotWritten, StoreDamaged
 from opfl_chain.learning.data.examples import Examples
 from opfl_chain.learning.data.partition import ClientData
 from opfl_chain.learning.local_step import LocalStep, StepResult
+from opfl_chain.learning.optimizers import ModelOptimizer, OptimizerState
 from opfl_chain.learning.proved_client import ProvedStep
 from opfl_chain.learning.registry import model_of
-from opfl_chain.learning.optimizers import ModelOptimizer, OptimizerState
 from opfl_chain.learning.seeded import initial_parameters
 from opfl_chain.protocol.policy import Policy
 from opfl_chain.protocol.proof.closing import Tolerance

@@ -145,7 +145,9 @@ class Softmax(Operation):
         ceiling = builder.advised(f"{name}.ceiling", shape, bits, log_of_sum)
         argument = builder.rounded(
             f"{name}.argument",
-            (logits - ceiling.finer(logits.bits).broadcast(logits.shape)).divided(_SQUARINGS).quadratic,
+            (logits - ceiling.finer(logits.bits).broadcast(logits.shape))
+            .divided(_SQUARINGS)
+            .quadratic,
             unit,
         )
         lowest = unit - _SQUARINGS + _LOWEST_BITS
