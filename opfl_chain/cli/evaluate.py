@@ -117,7 +117,7 @@ def boundary(
     from opfl_chain.lab.boundary.report import boundary_report, opened
     from opfl_chain.rules.registry import BUILTIN_RULES, rule_named
 
-    runs = [RunName.parse(name) for name in only]
+    runs = [RunName.parse(name) for name in chosen]
     rules = [rule_named(name) for name in rule] if rule else BUILTIN_RULES
     committees = recording.three_threads if threads else recording.three_processes
     extent = Extent.quick() if quick else Extent()
@@ -143,8 +143,13 @@ def headroom(
         typer.Option(metavar="FILE", help="Markdown file for the table.", dir_okay=False),
     ] = None,
     only: Annotated[
-        list[str], typer.Option(metavar="MODEL-DATASET[-batchN]", help="Runs to judge.")
-    ] = PROVED_RUNS,
+        list[str] | None,
+        typer.Option(
+            metavar="MODEL-DATASET[-batchN]",
+            help="Runs to judge.",
+            show_default="both models and data sets, batches of 1 and 8",
+        ),
+    ] = None,
     variation: Annotated[
         list[str] | None,
         typer.Option(help="Ways of training, or `all`.", show_default="default"),
@@ -181,6 +186,7 @@ def headroom(
     plan = HeadroomPlan(training_steps, steps, proofs, calibration_steps)
     plan = HeadroomPlan.quick() if quick else plan
     names = list(VARIATIONS) if variation == ["all"] else variation or ["default"]
+    chosen = only or PROVED_RUNS
     known = []
     if json_file is not None and json_file.exists():
         known = json.loads(json_file.read_text(encoding="utf-8"))["rows"]

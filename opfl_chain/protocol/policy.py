@@ -238,7 +238,7 @@ class ProvedReplay(Record):
 
     @property
     def lifts_words(self) -> bool:
-        """Return whether the words of a replay are scaled up by its lift: of a proof not."""
+        """Return whether a replay has words that are scaled up by its lift."""
         return False
 
 

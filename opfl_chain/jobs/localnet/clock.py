@@ -120,6 +120,9 @@ class Clock:
     def tick(self) -> bool:
         """Mine the next blocks if all daemons wait for one. Return whether any were mined."""
         head, ask = self._devnet.rpc.block_number(), self._ask()
+        if not ask and not self.planned:
+            self.waits_for = "nobody: the processes of all daemons are ending"
+            return False
         hashes = self._hashes()
         for name, get in ask.items():
             known = self._reports.get(name)

@@ -1,7 +1,7 @@
 """The gradient that the advice on a proved step implies, which stands for a replay.
 
-A proved step is not replayed: its advice, in exact integers, implies a gradient, with which the
-committed one is compared. The lab computes it in the clear.
+A proved step is not replayed: its advice, in exact integers, implies a gradient, which the
+committed one is compared with. The lab computes it in the clear.
 """
 
 from __future__ import annotations

@@ -93,3 +93,12 @@ def test_a_job_in_which_nobody_waits_for_anything_is_given_up(daemons, clock):
     with pytest.raises(NoProgress, match="none of them waits for a later block"):
         for _ in range(1000):
             clock.tick()
+
+
+def test_processes_that_take_long_to_end_are_waited_for(chain, daemons, clock):
+    daemons.clear()
+    assert not any(clock.tick() for _ in range(200))
+    assert chain.head == 10
+    clock.planned["member-0"] = 15
+    assert clock.tick()
+    assert chain.head == 15
