@@ -117,7 +117,7 @@ def boundary(
     from opfl_chain.lab.boundary.report import boundary_report, opened
     from opfl_chain.rules.registry import BUILTIN_RULES, rule_named
 
-    runs = [RunName.parse(name) for name in chosen]
+    runs = [RunName.parse(name) for name in only]
     rules = [rule_named(name) for name in rule] if rule else BUILTIN_RULES
     committees = recording.three_threads if threads else recording.three_processes
     extent = Extent.quick() if quick else Extent()
@@ -192,7 +192,7 @@ def headroom(
         known = json.loads(json_file.read_text(encoding="utf-8"))["rows"]
     rows: list[dict[str, Any]] = []
     with step_bars(Console(stderr=True)) as progress:
-        runs, judge = [RunName.parse(name) for name in only], rule_named(rule)
+        runs, judge = [RunName.parse(name) for name in chosen], rule_named(rule)
         found = headroom_rows(
             runs, judge, names, plan, known, lambda name: load_dataset(name, data_dir), progress
         )
