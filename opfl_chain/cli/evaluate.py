@@ -21,6 +21,7 @@ RUNS = [
     for model in ("lenet-61706", "lenet-431080")
     for dataset in ("mnist", "fashion-mnist")
 ]
+PROVED_RUNS = [*RUNS, *(f"{run}-batch8" for run in RUNS)]
 Out: TypeAlias = Annotated[
     Path, typer.Option(metavar="DIR", help="Folder for JSON, Markdown and PNG.", file_okay=False)
 ]
@@ -185,7 +186,7 @@ def headroom(
     plan = HeadroomPlan(training_steps, steps, proofs, calibration_steps)
     plan = HeadroomPlan.quick() if quick else plan
     names = list(VARIATIONS) if variation == ["all"] else variation or ["default"]
-    chosen = only or [*RUNS, *(f"{run}-batch8" for run in RUNS)]
+    chosen = only or PROVED_RUNS
     known = []
     if json_file is not None and json_file.exists():
         known = json.loads(json_file.read_text(encoding="utf-8"))["rows"]
@@ -200,6 +201,55 @@ def headroom(
             rest = [each for each in known if each not in rows]
             write_json(json_file, {"rows": [*rows, *rest]})
     table = headroom_table(rows)
+    Console().print(Markdown(table))
+    if out is not None:
+        write_atomically(out, table + "\n")
+
+
+@evaluate.command()
+def slack(
+    json_file: JsonFile = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Markdown file for the table.", dir_okay=False),
+    ] = None,
+    only: Annotated[
+        list[str], typer.Option(metavar="MODEL-DATASET[-batchN]", help="Runs to attack.")
+    ] = PROVED_RUNS,
+    rule: Annotated[str, typer.Option(help="Rule of proved steps.")] = "proved",
+    training_steps: Annotated[int, typer.Option(min=2, help="Length of every run.")] = 4_000,
+    steps: Annotated[int, typer.Option(min=1, help="Steps of a run to attack.")] = 20,
+    calibration_steps: Annotated[
+        int, typer.Option(min=1, help="First steps of a run, to calibrate on.")
+    ] = 100,
+    data_dir: DataDir = None,
+    quick: Quick = False,
+) -> None:
+    """Show how far cheats move a gradient with all that a proof leaves open.
+
+    Residuals of all layers in the direction that moves the gradient most, by
+    power iteration; both tolerances, at the honest and at the lowest lift; and
+    ReLUs next to zero, whose sides a cheat may choose. Moves are relative to
+    the norm of the gradient. A real cheat along the best direction shows from
+    which part of the bound on it is seen.
+    """
+    from opfl_chain.cli.options import step_bars
+    from opfl_chain.lab.boundary.headroom import HeadroomPlan
+    from opfl_chain.lab.boundary.records import RunName
+    from opfl_chain.lab.boundary.slack_attack import slack_row, slack_table
+    from opfl_chain.learning.data.datasets import load_dataset
+    from opfl_chain.rules.registry import rule_named
+    from opfl_chain.system.files import write_atomically
+
+    plan = HeadroomPlan(training_steps, steps, 0, calibration_steps)
+    plan = HeadroomPlan(24, 2, 0, 20) if quick else plan
+    rows: list[dict[str, Any]] = []
+    with step_bars(Console(stderr=True)) as progress:
+        for run in map(RunName.parse, only):
+            data = load_dataset(run.dataset, data_dir)
+            rows.append(slack_row(run, rule_named(rule), data, plan, progress=progress))
+            write_json(json_file, {"rows": rows})
+    table = slack_table(rows)
     Console().print(Markdown(table))
     if out is not None:
         write_atomically(out, table + "\n")

@@ -15,8 +15,12 @@ PACKAGE = Path(opfl_chain.__file__).parent
 
 NAMES = {rule.name for rule in BUILTIN_RULES}
 CLASSES = {
-    *(f"{rule}{part}" for rule in ("Paper", "Guided") for part in ("Boundary", "Profile", "Rule")),
-    *("PlainReplay", "GuidedReplay"),
+    *(
+        f"{rule}{part}"
+        for rule in ("Paper", "Guided", "Proved")
+        for part in ("Boundary", "Profile", "Rule")
+    ),
+    *("PlainReplay", "GuidedReplay", "ProvedReplay"),
 }
 
 ALLOWED = {

@@ -2,13 +2,10 @@
 
 Clients that prove evaluate their statement in the clear before they send anything. So thousands of
 steps are judged without a committee, with fresh coins for each; some are proved and answered too.
-Deviations are compared with their bounds as lengths: a step that uses a half has half the length.
 """
 
 from __future__ import annotations
 
-import math
-import secrets
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -19,32 +16,22 @@ import numpy as np
 from opfl_chain.lab.boundary.evaluated import spread
 from opfl_chain.lab.boundary.records import RunName, quiet
 from opfl_chain.lab.calibration.implied import implied, lift_in
-from opfl_chain.lab.calibration.replayer import shared
+from opfl_chain.lab.calibration.proving import BOUNDS, StepProver, lengths, tolerance_of
 from opfl_chain.lab.calibration.run import Progress
 from opfl_chain.lab.calibration.steps import ANY_TOLERANCE, TrainedStep, spread_steps, trained_steps
-from opfl_chain.lab.errors import NoProofs
 from opfl_chain.lab.statistics import upper_bound
 from opfl_chain.learning.data.examples import Dataset
-from opfl_chain.learning.proved_client import ProvedResult, ProvedStep
-from opfl_chain.learning.registry import model_of
 from opfl_chain.mpc.replay.default_policy import default_policy
 from opfl_chain.protocol.policy import Policy
-from opfl_chain.protocol.proof.answers import Query, accepts
 from opfl_chain.protocol.proof.closing import TOLERANCE_BITS, Tolerance
-from opfl_chain.protocol.proof.package import ProofComponent
-from opfl_chain.protocol.proof.prover import Prover, Usage
+from opfl_chain.protocol.proof.prover import Usage
 from opfl_chain.protocol.proof.wires import StatementError
 from opfl_chain.render.text import markdown_table
 from opfl_chain.rules.boundary import Boundary
 from opfl_chain.rules.evidence import Observation
-from opfl_chain.rules.registry import rule_of
 from opfl_chain.rules.rule import AnyRule
 
 Row = dict[str, Any]
-
-BOUNDS: Final = ("gradient", "residuals", "words")
-SQUARED: Final = frozenset({"gradient", "residuals"})
-"""Bounds on sums of squares."""
 
 
 @dataclass(frozen=True)
@@ -138,64 +125,6 @@ class Judged:
             "proofs_made": self.proofs,
             "proofs_accepted": self.accepted,
         }
-
-
-def lengths(usage: Usage) -> dict[str, float]:
-    """Return the used part of every bound, of sums of squares as lengths."""
-    return {
-        name: math.sqrt(used) if name in SQUARED else used for name, used in usage.bounds.items()
-    }
-
-
-class StepProver:
-    """A client of one policy and boundary, and the committee's answers to it, without a network."""
-
-    def __init__(self, policy: Policy, tolerance: Tolerance) -> None:
-        self.policy = policy
-        self._step = ProvedStep(policy, tolerance)
-        self._layout = model_of(policy).layout
-
-    def run(self, step: TrainedStep) -> ProvedResult:
-        """Run a step as a client that proves it."""
-        weights = self._layout.unflatten(step.weights)
-        return self._step.run(weights, step.examples, step.labels)
-
-    def rehearse(self, step: TrainedStep, proved: ProvedResult) -> Usage:
-        """Evaluate the statement in the clear, with fresh coins."""
-        gradient, given = self._words(step, proved)
-        prover = Prover(proved.statement, bytes(32), secrets.token_bytes(32), [gradient], [given])
-        prover.value = proved.advised
-        return prover.rehearse(secrets.token_bytes(32))
-
-    def prove(self, step: TrainedStep, proved: ProvedResult) -> bool:
-        """Share, prove, answer for every component, and return the verdict."""
-        gradient, given = (
-            [part.view(np.uint64) for part in shared(words.view(np.int64)).components]
-            for words in self._words(step, proved)
-        )
-        context = secrets.token_bytes(32)
-        prover = Prover(proved.statement, context, secrets.token_bytes(32), gradient, given)
-        packages = prover.prove().packages
-        query = Query.of(proved.statement, context, packages[0].leaves)
-        parts: dict[int, ProofComponent] = {
-            part.index: part for package in packages for part in package.held
-        }
-        return accepts(
-            [query.answer(parts[i], gradient[i], given[i]) for i in range(len(gradient))]
-        )
-
-    def _words(self, step: TrainedStep, proved: ProvedResult) -> tuple[Any, Any]:
-        gradient = self.policy.fixed_point.encode_array("gradient", proved.result.gradient)
-        given = self.policy.input_format.encode(step.examples, step.labels)
-        return gradient.view(np.uint64), given.view(np.uint64)
-
-
-def tolerance_of(boundary: Boundary) -> Tolerance:
-    """Return the tolerance of proofs; raise if the boundary is for replays."""
-    found = rule_of(boundary).tolerance(boundary)
-    if found is None:
-        raise NoProofs(boundary.rule)
-    return found
 
 
 def calibrated_on(

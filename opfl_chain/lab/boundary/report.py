@@ -54,7 +54,7 @@ def across_datasets(all_evaluated: Sequence[Evaluated]) -> list[Row]:
         for other in all_evaluated
         if one is not other
         and one.records.rule == other.records.rule
-        and one.records.run.model is other.records.run.model
+        and one.records.run.model.name == other.records.run.model.name
         and one.records.run.batch_size == other.records.run.batch_size
     ]
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from opfl_chain.lab.calibration.run import CalibrationPlan, CalibrationRun
+from opfl_chain.lab.calibration.proving import BOUNDS, StepProver, tolerance_of
+from opfl_chain.lab.calibration.run import CalibrationPlan, CalibrationRun, evenly
 from opfl_chain.lab.errors import PlanInvalid
 from opfl_chain.lab.statistics import upper_bound
 from opfl_chain.protocol.policy import Policy
@@ -151,6 +152,8 @@ class CalibrationReport:
     own: Trial
     """The steps calibrated on: accepted by construction if alpha is at least 1."""
     held_out: Trial
+    used: Mapping[str, float] = field(default_factory=dict)
+    """The largest used part of every bound of a proof; empty if steps are replayed."""
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -167,6 +170,7 @@ class CalibrationReport:
                 **self.own.fields,
             },
             "held_out": self.held_out.fields,
+            **({"largest_use_of_bounds": dict(self.used)} if self.used else {}),
         }
 
     @property
@@ -200,6 +204,10 @@ class CalibrationReport:
                 f"| of these outside | {len(self.own.rejections):,} |",
                 f"| policy | `{fields['policy_hash']}` |",
                 f"| boundary | `{fields['boundary_hash']}` |",
+                *(
+                    f"| largest use of bound: {name} | {used:.0%} |"
+                    for name, used in self.used.items()
+                ),
                 *_causes(self.held_out),
                 "",
                 "![Median, range and bound](boundary.png)",
@@ -245,7 +253,24 @@ def calibrated(run: CalibrationRun, plan: CalibrationPlan, alpha: float) -> Cali
         plan.calibration,
         Trial.of(boundary, zip(plan.calibration, observations, strict=True)),
         Trial.of(boundary, held_out),
+        used_bounds(run, boundary, plan),
     )
+
+
+REHEARSED: Final = 20
+"""The number of steps that a calibration evaluates with the coins of a proof."""
+
+
+def used_bounds(
+    run: CalibrationRun, boundary: Boundary, plan: CalibrationPlan
+) -> Mapping[str, float]:
+    """Return the largest part of every bound that steps of the run use, if clients prove them."""
+    if run.policy.proof is None:
+        return {}
+    prover = StepProver(run.policy, tolerance_of(boundary))
+    steps = evenly(plan.kept, min(REHEARSED, len(plan.kept)))
+    found = [prover.used(run.store.load_step(t)) for t in steps]
+    return {name: max(each[name] for each in found) for name in BOUNDS}
 
 
 def write_result(run: CalibrationRun, plan: CalibrationPlan, alpha: float) -> CalibrationReport:
