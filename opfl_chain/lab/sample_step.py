@@ -143,8 +143,9 @@ class GuidedStep(Step):
                 "allowance_shift": 13,
                 "scale_quantile": 999,
                 "resolution_bits": 26,
-                "bounds": [128] * len(GUIDED_GRID),
-                "infinity": 1 << 14,
+                # A replay divides by the batch before it rounds.
+                "bounds": [128 * self.batch_size] * len(GUIDED_GRID),
+                "infinity": self.batch_size << 14,
                 "mask_tolerance": 256,
                 "ceiling_tolerance": 256,
             }
