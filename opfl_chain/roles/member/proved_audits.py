@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from opfl_chain.learning.proved_step import statement_of
-from opfl_chain.mpc.audit.judge import check_deliveries, subject_of
-from opfl_chain.protocol.delivery import Checked, Claim, Delivery
+from opfl_chain.mpc.audit.judge import subject_of
+from opfl_chain.mpc.audit.proved import examine
+from opfl_chain.protocol.delivery import Claim
 from opfl_chain.protocol.errors import ProtocolError
 from opfl_chain.protocol.exchange import (
     Answers,
@@ -31,10 +32,7 @@ from opfl_chain.protocol.exchange import (
     verdict_of,
 )
 from opfl_chain.protocol.identifiers import Address, ClientIndex
-from opfl_chain.protocol.proof.answers import Query
 from opfl_chain.protocol.proof.closing import Statement, Tolerance
-from opfl_chain.protocol.shares import held_indices
-from opfl_chain.protocol.verdict import FaultReason
 from opfl_chain.roles.claims import Claims
 from opfl_chain.roles.member.audit_messages import (
     ANSWERS,
@@ -133,40 +131,25 @@ class ProvedAudits(JointAudits):
         self, round_: RoundView, claims: Sequence[Claim]
     ) -> tuple[list[ReportRow], dict[int, Answers]]:
         """Check all deliveries, and answer on those that are audited and without fault."""
-        deliveries = self._judging.deliveries(round_)
-        checked = check_deliveries(self._judging.expected, claims, deliveries, _log_refusal)
-        rows: list[ReportRow] = []
-        answers: dict[int, Answers] = {}
-        for place, (claim, found) in enumerate(checked.items()):
-            if isinstance(found, FaultReason):
-                rows.append(ReportRow(found))
-            elif claim.audited:
-                answers[place] = self.answer(round_, claim, found, deliveries[claim.client])
-                rows.append(ReportRow(None, found.leaves, answers[place].commitment))
-            else:
-                rows.append(ReportRow(None, found.leaves))
-        return rows, answers
 
-    def answer(
-        self, round_: RoundView, claim: Claim, found: Checked, delivery: Delivery
-    ) -> Answers:
-        """Answer on both components that we hold of an audited contribution."""
-        given = delivery.training_input
-        if found.proof is None or found.training_input is None or given is None:
-            raise AssertionError(f"client {claim.client} is audited without a proof")
-        context = proof_context(
-            self._node.job.domain.separator,
-            round_.id,
-            claim.client,
-            round_.model_hash,
-            claim.commitment,
-            given.commitment,
+        def context_of(claim: Claim, input_commitment: bytes) -> bytes:
+            return proof_context(
+                self._node.job.domain.separator,
+                round_.id,
+                claim.client,
+                round_.model_hash,
+                claim.commitment,
+                input_commitment,
+            )
+
+        return examine(
+            self._judging.expected,
+            self._statement(round_),
+            context_of,
+            claims,
+            self._judging.deliveries(round_),
+            _log_refusal,
         )
-        query = Query.of(self._statement(round_), context, found.proof.leaves)
-        held = zip(found.proof.held, found.gradient, found.training_input, strict=True)
-        answers = [query.answer(part, gradient, words) for part, gradient, words in held]
-        found_by_index = dict(zip(held_indices(self.rank), answers, strict=True))
-        return Answers.of(self.rank, query, found_by_index)
 
     def reveal(
         self, round_: RoundView, heard: Sequence[bytes], places: Sequence[int]
