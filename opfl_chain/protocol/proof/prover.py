@@ -193,7 +193,7 @@ class Prover:
         of_residuals = value(self._wire(RESIDUAL_PROJECTIONS)).to_signed()
         apart = value(self._wire("gradient.apart")).to_signed()
         allowed = value(self._wire("gradient.allowed")).to_signed()
-        limit = sum(each**2 for each in allowed) + statement.floor
+        limit = max(1, sum(each**2 for each in allowed) + statement.floor)
         bounds = {
             "gradient": sum(each**2 for each in apart) / limit,
             "residuals": sum(each**2 for each in of_residuals) / statement.residual_bound,
