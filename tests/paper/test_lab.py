@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from evaluation_support import RULES, RUN
+from evaluation_support import RUN
 from typer.testing import CliRunner, Result
 
 from opfl_chain.cli import app
@@ -30,6 +30,7 @@ from opfl_chain.paper.general import ATTACKS, general_attacks
 from opfl_chain.paper.lab_run import LabRun
 from opfl_chain.paper.pages import write_page, write_result
 from opfl_chain.paper.results import Cells, LabSettings, Results
+from opfl_chain.rules.registry import BUILTIN_RULES
 
 PLAN = RecordingPlan(training_steps=230, first=8, spread=12, compared_first=8, compared_every=1)
 SETTINGS = replace(
@@ -47,7 +48,7 @@ SETTINGS = replace(
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("records")
-    record(root, RUN, PLAN, RULES, three_threads, quiet)
+    record(root, RUN, PLAN, BUILTIN_RULES, three_threads, quiet)
     return root
 
 
@@ -77,8 +78,9 @@ def test_general_attacks_are_caught_and_honest_steps_are_not(lab: LabRun, tmp_pa
 def test_adaptive_attacks_succeed_unless_opfl_verifies(lab: LabRun, tmp_path: Path) -> None:
     report = adaptive_pgd(lab, SETTINGS, Cells(tmp_path / "cells.json"))
     asr = {(row["verifier"], row["beta"]): row["asr"] for row in report["rows"]}
-    assert len(asr) == 7 * 2
-    assert asr["opfl-guided", 10.0] == asr["opfl-paper", 10.0] == 0
+    assert len(asr) == 8 * 2
+    for rule in BUILTIN_RULES:
+        assert asr[f"opfl-{rule.name}", 10.0] == 0
     for name, beta in asr:
         assert asr[name, beta] <= asr["none", beta]
     assert all(row["beta_max"] < 0.01 for row in report["largest_accepted_move"])
@@ -86,7 +88,7 @@ def test_adaptive_attacks_succeed_unless_opfl_verifies(lab: LabRun, tmp_path: Pa
         assert row["learning_rate"] == pytest.approx(25 * lab.policy.optimizer.learning_rate)
         assert row["asr"] == row["flipped"] / row["instances"]
     kept = json.loads((tmp_path / "cells.json").read_text())
-    assert len(kept) == (7 + 1) * 2
+    assert len(kept) == (8 + 1) * 2
     again = adaptive_pgd(lab, SETTINGS, Cells(tmp_path / "cells.json"))
     assert again["rows"] == report["rows"]
 
