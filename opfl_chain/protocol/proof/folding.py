@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from opfl_chain.numerics.field import MODULUS, Elements
+from opfl_chain.numerics.field import MODULUS, Elements, FieldError
 from opfl_chain.protocol.errors import ShareError
 from opfl_chain.protocol.proof.combination import Combined
 from opfl_chain.protocol.proof.transcript import Transcript
@@ -129,7 +129,10 @@ class Answer:
     @classmethod
     def decode(cls, data: bytes) -> Answer:
         """Read an answer; encodings that are not canonical are refused."""
-        found = Elements.decode(data, "answer").to_python()
+        try:
+            found = Elements.decode(data, "answer").to_python()
+        except FieldError as error:
+            raise ShareError(str(error)) from error
         if len(found) != ANSWER_WORDS:
             raise ShareError(f"an answer has {ANSWER_WORDS} words, this one has {len(found)}")
         return cls(*found)
