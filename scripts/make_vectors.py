@@ -24,6 +24,7 @@ from vectors.guided import guided
 from vectors.inputs import inputs
 from vectors.model import model
 from vectors.profile import profile
+from vectors.proof import proof
 from vectors.ring_shares import packages, ring_shares
 from vectors.sampling import sampling
 from vectors.slashing import slashing
@@ -53,6 +54,7 @@ MAKERS: dict[str, Callable[[], Vector]] = {
     "packages": packages,
     "policy": policy,
     "profile": profile,
+    "proof": proof,
     "ring_shares": ring_shares,
     "sampling": sampling,
     "shares": shares,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from opfl_chain.learning.model import Model
 from opfl_chain.learning.operations.nonlinear import mask_name
 from opfl_chain.learning.operations.operation import Layer, Proved, PublicParameter
 from opfl_chain.learning.operations.table import OPERATIONS, Operations
@@ -20,7 +21,7 @@ from opfl_chain.protocol.policy import Policy
 from opfl_chain.protocol.proof.closing import Commitment, Statement, Tolerance, seal
 from opfl_chain.protocol.proof.evaluation import Evaluation
 from opfl_chain.protocol.proof.package import ProofForm
-from opfl_chain.protocol.proof.statement import SLACK_QUANTA, Builder, Values
+from opfl_chain.protocol.proof.statement import Builder, Rules, Values
 from opfl_chain.protocol.proof.wires import Quadratic, StatementError, Wire
 from opfl_chain.protocol.ring import FixedPoint
 
@@ -114,9 +115,30 @@ def statement_of(
     policy: Policy, tolerance: Tolerance, weights: Mapping[str, NDArray[np.float32]]
 ) -> Statement:
     """Return the statement of one step of a policy at these weights."""
-    rules, inputs, model = policy.proof, policy.input_format, model_of(policy)
+    rules = policy.proof
     if rules is None:
         raise StatementError(f"a policy with a {policy.replay.kind} replay has no proofs")
+    return state_step(
+        model_of(policy),
+        weights,
+        rules,
+        policy.input_format,
+        policy.fixed_point,
+        policy.largest_lift,
+        tolerance,
+    )
+
+
+def state_step(
+    model: Model,
+    weights: Mapping[str, NDArray[np.float32]],
+    rules: Rules,
+    inputs: InputFormat,
+    gradients: FixedPoint,
+    largest_lift: int,
+    tolerance: Tolerance,
+) -> Statement:
+    """Return the statement of one step of a model at these weights."""
     builder = Builder(rules)
     ring = FixedPoint(inputs.fraction_bits)
     parameters = {
@@ -133,11 +155,11 @@ def statement_of(
     examples = Tensor(features, operations.tape, needs_errors=False)
     logits: Tensor = model.logits(parameters, examples, operations)
     probabilities = OPERATIONS["softmax"].prove(Layer("softmax", builder), logits.wire).result
-    errors, factor = _loss(builder, logits.wire, probabilities, targets, policy.largest_lift)
+    errors, factor = _loss(builder, logits.wire, probabilities, targets, largest_lift)
     operations.tape.propagate(logits, errors)
     names = [each.name for each in model.layout if each.trainable]
-    bits = policy.fixed_point.words_per_unit.bit_length() - 1
-    committed = Commitment(bits, policy.data.batch_size)
+    bits = gradients.words_per_unit.bit_length() - 1
+    committed = Commitment(bits, inputs.feature_shape[0])
     return seal(builder, names, factor, committed, tolerance)
 
 
@@ -161,9 +183,10 @@ def _inputs(builder: Builder, inputs: InputFormat) -> tuple[Wire, Wire]:
     low, high = inputs.feature_bounds
     if np.isfinite(inputs.feature_range).all():
         size_bits = (high - low).bit_length()
-        builder.nonnegative("features.low", features.plus(-low).quadratic, size_bits)
-        builder.nonnegative("features.high", features.times(-1).plus(high).quadratic, size_bits)
-        features = features.bounded(max(abs(low), abs(high)) + SLACK_QUANTA)
+        below = builder.nonnegative("features.low", features.plus(-low).quadratic, size_bits)
+        upside_down = features.times(-1).plus(high).quadratic
+        above = builder.nonnegative("features.high", upside_down, size_bits)
+        features = features.bounded(max(abs(low) + below, abs(high) + above))
     shape = (inputs.label_shape[0], inputs.classes)
     if inputs.target_words != inputs.label_shape[0] * inputs.classes:
         raise StatementError(

@@ -19,7 +19,8 @@ _PACKED: Final = np.dtype(f"V{ELEMENT_BYTES}")
 """An element as one opaque item, which numpy moves faster than two."""
 _MODULUS_BITS: Final = 127
 _KERNEL_AXES: Final = 3
-_INTEGER_LIMIT: Final = 1 << kernels.INTEGER_BITS
+INTEGER_LIMIT: Final = 1 << kernels.INTEGER_BITS
+"""Magnitudes of integers in `Elements.times_integers` are below it."""
 
 
 class FieldError(ValueError):
@@ -201,7 +202,7 @@ class Elements:
         _check_matrices(self.shape, matrix.shape)
         if matrix.dtype != np.int64:
             raise FieldError(f"matrix has dtype {matrix.dtype}, it must be int64")
-        if matrix.size and not -_INTEGER_LIMIT < matrix.min() <= matrix.max() < _INTEGER_LIMIT:
+        if matrix.size and not -INTEGER_LIMIT < matrix.min() <= matrix.max() < INTEGER_LIMIT:
             raise FieldError(
                 f"matrix has entries from {matrix.min()} to {matrix.max()},"
                 f" their magnitudes must be below 2^{kernels.INTEGER_BITS}"

@@ -49,6 +49,8 @@ TAG_SEED: Final = tag("seed")
 TAG_PROOF_OF_POSSESSION: Final = tag("proof-of-possession")
 TAG_AGGREGATE: Final = tag("aggregate")
 TAG_WEIGHTS: Final = tag("weights")
+TAG_PROOF: Final = tag("proof")
+TAG_PROOF_TRANSCRIPT: Final = tag("proof-transcript")
 
 
 def hash_pair(left: bytes, right: bytes) -> bytes:

@@ -19,7 +19,7 @@ from opfl_chain.learning.operations.operation import (
     with_gradient,
 )
 from opfl_chain.numerics.field import Elements
-from opfl_chain.protocol.proof.statement import Values
+from opfl_chain.protocol.proof.statement import SLACK_QUANTA, Values
 from opfl_chain.protocol.proof.wires import Wire
 
 if TYPE_CHECKING:
@@ -128,9 +128,11 @@ class Softmax(Operation):
 
         exp(x) is the 2^16-th power of (2 + y) / (2 - y) with y = x / 2^16, by sixteen squarings.
         Arguments below -1024 are refused: far below, the fraction comes near -1, and its power
-        near one again.
+        near one again. Probabilities themselves are finer: those of an example of which the model
+        is sure are small, and their errors are scaled up.
         """
         builder, unit = layer.builder, layer.builder.rules.unit_bits
+        finest = unit + max(0, min(_FINER_BITS, builder.rules.word_bits - _ROOM_BITS - unit))
         shape = (logits.shape[0], 1)
         name = layer.name
 
@@ -138,13 +140,14 @@ class Softmax(Operation):
             reals = value(logits).to_floats() * 2.0**-logits.bits
             largest = reals.max(1, keepdims=True)
             found = largest + np.log(np.exp(reals - largest).sum(1, keepdims=True))
-            return Elements.of_python([round(each * (1 << logits.bits)) for each in found.flat])
+            return Elements.of_python([round(each * (1 << bits)) for each in found.flat])
 
-        ceiling = builder.advised(f"{name}.ceiling", shape, logits.bits, log_of_sum)
+        # More than the argument has would leave no room for large logits.
+        bits = min(logits.bits, unit - _SQUARINGS + 2)
+        ceiling = builder.advised(f"{name}.ceiling", shape, bits, log_of_sum)
+        below = ceiling.finer(logits.bits).broadcast(logits.shape)
         argument = builder.rounded(
-            f"{name}.argument",
-            (logits - ceiling.broadcast(logits.shape)).divided(_SQUARINGS).quadratic,
-            unit,
+            f"{name}.argument", (logits - below).divided(_SQUARINGS).quadratic, unit
         )
         lowest = unit - _SQUARINGS + _LOWEST_BITS
         above = argument.plus(1 << lowest).quadratic
@@ -159,12 +162,16 @@ class Softmax(Operation):
         numerator = argument.finer(2 * unit).plus(2 << 2 * unit).quadratic
         denominator = power.finer(2 * unit).times(2).quadratic - argument * power
         builder.within(f"{name}.power0", denominator - numerator, 2 << unit)
-        for number in range(1, _SQUARINGS + 1):
+        for number in range(1, _SQUARINGS):
             power = builder.rounded(f"{name}.power{number}", power * power, unit)
-        total = power.sum(-1).plus(-1 << unit)
-        builder.within(f"{name}.sum", total.quadratic, 1 << (unit - _SUM_BITS))
-        # Squares are not negative and add up to one, so that each of them is at most one.
-        probabilities = power.bounded(2 << unit)
+        power = builder.rounded(f"{name}.power{_SQUARINGS}", power * power, finest)
+        total = power.sum(-1).plus(-1 << finest)
+        quantum = 1 << (finest - _SUM_BITS)
+        builder.within(f"{name}.sum", total.quadratic, quantum)
+        # Squares are not negative and add up to one, so that each of them is at most one, but for
+        # what rounding leaves open in the sum and below the others.
+        slack = SLACK_QUANTA * (quantum + logits.shape[-1])
+        probabilities = power.bounded((1 << finest) + slack)
 
         def backward(errors: Wire) -> tuple[Wire]:
             raise FormMissing(self, "prove, of its gradient")
@@ -173,6 +180,10 @@ class Softmax(Operation):
 
 
 _SQUARINGS = 16
+_FINER_BITS = 6
+"""Further fraction bits of probabilities: with more, squares of words could wrap around."""
+_ROOM_BITS = 6
+"""The bits between a probability of one and the bound on projections of words."""
 _LOWEST_BITS = 10
 """The lowest argument of an exponential is -2^10."""
 _SUM_BITS = 25

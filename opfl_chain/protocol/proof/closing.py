@@ -41,6 +41,8 @@ TOLERANCE_BITS: Final = 40
 """The fraction bits of the tolerance."""
 _LOW_BITS: Final = 6
 """The low bits of a projection of G, which are words of their own."""
+_LEAST_APART_BITS: Final = 16
+"""The least fraction bits of the differences of projections of G."""
 _COMPARED_BITS: Final = 80
 """The binary digits of the difference of the two sums of squares."""
 
@@ -191,6 +193,12 @@ def _compare_gradient(
     rules = builder.rules
     shape = (rules.projections,)
     bits = max(term.bits for term in terms)
+    shift = rules.unit_bits + 1
+    if bits < (least := max(commitment.bits, shift + _LEAST_APART_BITS)):
+        raise StatementError(
+            f"the gradient has {bits} fraction bits, it needs {least} to be compared with the"
+            " committed one: give the policy more value_bits or error_bits, or fewer unit_bits"
+        )
     reach = sum(term.size * term.bound << (bits - term.bits) for term in terms)
     raw = leaf("ring", PROJECTED_COMMITMENT, shape, commitment.bits, 3 << RING_BITS)
     builder.rings.append(Ring(PROJECTED_COMMITMENT, raw, 0))
@@ -209,7 +217,6 @@ def _compare_gradient(
     builder.exact("gradient.lift", Quadratic(lifted, (), shape, 0) - joined.quadratic)
     gradient = leaf("projected", PROJECTED_GRADIENT, shape, bits, reach)
     scaled = factor.broadcast(shape) * joined.times(commitment.batch << (bits - commitment.bits))
-    shift = rules.unit_bits + 1
 
     def difference(value: Values) -> Elements:
         return (quadratic_value(scaled, value) - value(gradient)).rounded_shift(shift)
@@ -297,5 +304,5 @@ def _described(
     yield f"small {[number(wire) for wire in builder.small]}\n".encode()
     for term in terms:
         left = number(term.left) if term.left else None
-        yield f"{term.parameter} {left} {number(term.right)}\n".encode()
+        yield f"{term.parameter} {left} {number(term.right)} {term.bits}\n".encode()
     yield from lines

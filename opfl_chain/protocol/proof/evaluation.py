@@ -11,7 +11,7 @@ from opfl_chain.numerics.projections import project
 from opfl_chain.protocol.errors import ShareError
 from opfl_chain.protocol.proof.closing import PROJECTED_COMMITMENT, Statement
 from opfl_chain.protocol.proof.statement import Equation, Words, quadratic_value
-from opfl_chain.protocol.proof.wires import Wire
+from opfl_chain.protocol.proof.wires import Compute, Wire
 from opfl_chain.protocol.ring import UnsignedWords
 
 
@@ -20,19 +20,21 @@ class Evaluation:
     """Values by wire. ``one`` stands for one: it is zero in all components but the first."""
 
     one: Elements = field(default_factory=lambda: Elements.scalar(1))
-    _known: dict[int, Elements] = field(default_factory=dict)
+    _known: dict[Compute, Elements] = field(default_factory=dict)
+    """By the recipe itself, which stays alive: another wire may not be taken for this one."""
 
     def set(self, wire: Wire, value: Elements) -> None:
         """Give a leaf its value."""
         if value.size != wire.size:
             raise ShareError(f"{wire.detail.decode()} has {value.size:,} words, not {wire.size:,}")
-        self._known[id(wire.compute)] = value.reshape(*wire.shape)
+        self._known[wire.compute] = value.reshape(*wire.shape)
 
     def __call__(self, wire: Wire) -> Elements:
         """Return the value of a wire, which is computed once."""
-        key = id(wire.compute)
+        key = wire.compute
         if key not in self._known:
-            self._known[key] = wire.compute(self.one, [self(parent) for parent in wire.parents])
+            found = wire.compute(self.one, [self(parent) for parent in wire.parents])
+            self._known[key] = found
         return self._known[key]
 
     def set_words(self, groups: tuple[Words, ...], words: Elements) -> None:

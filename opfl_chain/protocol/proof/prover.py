@@ -32,7 +32,7 @@ from opfl_chain.protocol.proof.evaluation import (
     set_projected,
     small_vector,
 )
-from opfl_chain.protocol.proof.package import Packages, Sharing
+from opfl_chain.protocol.proof.package import Packages, Sharing, Toss, no_coins
 from opfl_chain.protocol.proof.statement import Words
 from opfl_chain.protocol.proof.transcript import Transcript
 from opfl_chain.protocol.proof.wires import Wire
@@ -75,8 +75,9 @@ class Proof:
 class Prover:
     """Proves one step. Subclasses that cheat override what they do differently.
 
-    ``entropy`` is random and secret; the same entropy, context and attempt give the same proof, so
-    that no mask is used for two proofs and a restarted client sends the same bytes.
+    ``entropy`` is random and secret; the same entropy, context, statement and attempt give the same
+    proof, so that no mask is used for two proofs and a restarted client sends the same bytes. Where
+    members ``toss`` coins, a restarted client takes the same coins again or makes a new attempt.
     """
 
     def __init__(
@@ -88,16 +89,22 @@ class Prover:
         training_input: Rings,
         *,
         attempt: int = 0,
+        toss: Toss = no_coins,
     ) -> None:
         self.statement = statement
         self.value = Evaluation()
         self._gradient = gradient
+        # The statement as well: at other weights the words differ, and so must their masks.
         secret = keccak256(
-            bytes32("entropy", entropy), bytes32("context", context), attempt.to_bytes(8, "big")
+            bytes32("entropy", entropy),
+            bytes32("context", context),
+            statement.hash,
+            attempt.to_bytes(8, "big"),
         )
         seeds = keccak256(secret, b"proof seed 0"), keccak256(secret, b"proof seed 1")
+        salt = keccak256(secret, b"proof salt")
         self._mask_key = keccak256(secret, b"proof masks")
-        self.sharing = Sharing(seeds, Transcript.start(context, statement.hash))
+        self.sharing = Sharing(seeds, salt, Transcript.start(context, statement.hash), toss)
         whole = as_integers(training_input[0])
         for part in training_input[1:]:
             whole = whole + as_integers(part)
@@ -108,6 +115,10 @@ class Prover:
     def advise(self, group: Words) -> Elements:
         """Return the words of a group, computed from those before it."""
         return group.fill(self.value)
+
+    def put(self, name: str, words: Elements) -> None:
+        """Take words that follow from random coins."""
+        self.value.set(self._wire(name), words)
 
     # --- stages
 
@@ -128,13 +139,13 @@ class Prover:
         transcript = self._share(1)
         on_residuals = transcript.coins("residuals", statement.residuals, projections)
         residuals = scaled_residuals(statement, self.value, projected)
-        self._set(RESIDUAL_PROJECTIONS, project(residuals, on_residuals, projections))
+        self.put(RESIDUAL_PROJECTIONS, project(residuals, on_residuals, projections))
         transcript = self._share(2)
         small = small_vector(statement, self.value)
         on_words = transcript.coins("words", small.size, projections)
         of_words = project(small, on_words, projections)
-        self._set(WORD_DIGITS, biased_digits(statement, of_words))
-        self._set(MASKS, Elements.uniform(key_stream(self._mask_key, 2 * ELEMENT_BYTES)))
+        self.put(WORD_DIGITS, biased_digits(statement, of_words))
+        self.put(MASKS, Elements.uniform(key_stream(self._mask_key, 2 * ELEMENT_BYTES)))
         for group in statement.stage(3):
             if group.name not in (WORD_DIGITS, MASKS):
                 self.value.set(group.wire, self.advise(group))
@@ -164,9 +175,6 @@ class Prover:
 
     def _wire(self, name: str) -> Wire:
         return next(group.wire for group in self.statement.words if group.name == name)
-
-    def _set(self, name: str, value: Elements) -> None:
-        self.value.set(self._wire(name), value)
 
     def _usage(self, projected: Elements, of_words: Elements) -> Usage:
         statement, value = self.statement, self.value

@@ -215,8 +215,10 @@ class Builder:
         """Round a wire whose fraction bits have grown by those of a weight."""
         return wire if wire.bits <= bits + 8 else self.rounded(name, wire.quadratic, bits)
 
-    def nonnegative(self, name: str, expression: Quadratic, size_bits: int) -> None:
+    def nonnegative(self, name: str, expression: Quadratic, size_bits: int) -> int:
         """Require that an expression is not negative: it is a square, up to rounding.
+
+        Return by how much rounding may leave it below zero.
 
         Honest values have at most ``size_bits`` bits. They are scaled up by a power of four first:
         a nearest root is off by at most itself, so that what it leaves open is a vanishing part of
@@ -237,7 +239,9 @@ class Builder:
 
         root = self.advised(f"{name}.root", expression.shape, expression.bits, fill)
         square = Quadratic(None, (root * root).products, scaled.shape, scaled.bits)
-        self.require(Equation(name, scaled - square, 2 << (root_bits + raised)))
+        quantum = 2 << (root_bits + raised)
+        self.require(Equation(name, scaled - square, quantum))
+        return 1 + (SLACK_QUANTA * quantum >> 2 * raised)
 
     def counted(self, name: str, expression: Quadratic, bits: int) -> None:
         """Require that a single integer is not negative, by its binary digits."""
@@ -268,6 +272,11 @@ class Builder:
 
     def require(self, equation: Equation, further_bound: int = 0) -> None:
         """Add an equation; `further_bound` is the magnitude of its projected gradient."""
+        if any(each.name == equation.name for each in self.equations):
+            # Both would be combined with the same random coefficients, and could cancel each other.
+            raise StatementError(
+                f"equation {equation.name} exists already: give every layer a name of its own"
+            )
         largest = 2 << self.rules.unit_bits
         if equation.quantum > largest:
             raise StatementError(

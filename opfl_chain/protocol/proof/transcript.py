@@ -11,16 +11,13 @@ from dataclasses import dataclass
 
 from opfl_chain.numerics.field import MODULUS, Elements
 from opfl_chain.numerics.projections import coin_bytes
-from opfl_chain.protocol.hashing import sha256, tag
+from opfl_chain.protocol.hashing import TAG_PROOF_TRANSCRIPT, sha256
 from opfl_chain.protocol.shares import key_stream
-
-TAG_TRANSCRIPT = tag("proof-transcript")
-_LABEL_BYTES = 32
 
 
 def labelled(state: bytes, label: str) -> bytes:
     """Derive a key for one purpose from a state."""
-    return sha256(TAG_TRANSCRIPT, state, label.encode())
+    return sha256(TAG_PROOF_TRANSCRIPT, state, label.encode())
 
 
 @dataclass(frozen=True)
@@ -32,11 +29,13 @@ class Transcript:
     @classmethod
     def start(cls, context: bytes, statement_hash: bytes) -> Transcript:
         """Start from the context, which names the contribution, and the statement."""
-        return cls(sha256(TAG_TRANSCRIPT, b"start", context, statement_hash))
+        return cls(sha256(TAG_PROOF_TRANSCRIPT, b"start", context, statement_hash))
 
     def then(self, said: bytes, tossed: bytes = b"") -> Transcript:
         """Take in what the client said, and the coins that members tossed after it."""
-        return Transcript(sha256(TAG_TRANSCRIPT, b"then", self.state, sha256(said), sha256(tossed)))
+        return Transcript(
+            sha256(TAG_PROOF_TRANSCRIPT, b"then", self.state, sha256(said), sha256(tossed))
+        )
 
     def coins(self, label: str, elements: int, projections: int) -> bytes:
         """Draw ternary coins."""

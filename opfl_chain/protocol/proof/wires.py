@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from opfl_chain.numerics.field import Elements
+from opfl_chain.numerics.field import INTEGER_LIMIT, Elements
 from opfl_chain.protocol.errors import ProtocolError
 
 Shape: TypeAlias = tuple[int, ...]
@@ -102,6 +102,11 @@ class Wire:
         """Multiply rows (m, k) by public integers (k, n) of ``bits`` fraction bits."""
         if len(self.shape) != 2 or self.shape[1] != integers.shape[0]:
             raise StatementError(f"cannot multiply {self.shape} by {integers.shape}")
+        if (largest := int(np.abs(integers).max())) >= INTEGER_LIMIT:
+            raise StatementError(
+                f"public factors are up to {largest * 2.0**-bits:g}, they must be below"
+                f" {INTEGER_LIMIT * 2.0**-bits:g} with {bits} fraction bits: weights are too large"
+            )
         columns = np.abs(integers.astype(object)).sum(0)
         return self._derived(
             "matrix",
