@@ -138,8 +138,15 @@ def stated_subject(data: bytes) -> tuple[bytes, int]:
     size = _REPORT.size + HASH_BYTES
     if len(data) < size or data[: len(_REPORT_MAGIC)] != _REPORT_MAGIC:
         raise ShareError(f"the message of {len(data):,} bytes is not a report")
+    return data[_REPORT.size : size], stated_count(data)
+
+
+def stated_count(data: bytes) -> int:
+    """Return the number of contributions that a report or a list of answers states."""
+    if len(data) < _REPORT.size:
+        raise ShareError(f"a message of an exchange has at least {_REPORT.size} bytes")
     *_, count = _REPORT.unpack_from(data)
-    return data[_REPORT.size : size], count
+    return int(count)
 
 
 def report_bytes(count: int) -> int:
