@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from opfl_chain.numerics.field import ELEMENT_BYTES
 from opfl_chain.protocol.commitments import (
     COMPONENTS,
     SEED_BYTES,
@@ -163,7 +162,7 @@ class HandOver:
                 f"the proof has {len(self.proof_leaves.hashes)} leaf hashes, this job takes"
                 f" {hashes}"
             )
-        size = ELEMENT_BYTES * form.words if self.component == SENT_AS_WORDS else SEED_BYTES
+        size = form.sent_size(self.component)
         if len(self.proof.sent) != size:
             raise HandOverInvalid(
                 f"component {self.component} of the proof has {len(self.proof.sent):,} bytes, this"
