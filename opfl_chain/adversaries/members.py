@@ -8,7 +8,7 @@ from typing import Final
 
 from opfl_chain.adversaries.clients import cheats_of
 from opfl_chain.numerics.field import MODULUS
-from opfl_chain.protocol.delivery import Checked, Claim, Delivery
+from opfl_chain.protocol.delivery import Claim
 from opfl_chain.protocol.exchange import Answers, ReportRow
 from opfl_chain.protocol.proof.folding import Answer
 from opfl_chain.protocol.verdict import FaultReason, Verdict
@@ -70,11 +70,15 @@ class Accuses(Member):
 
 
 class _FalseAnswers(ProvedAudits):
-    def answer(
-        self, round_: RoundView, claim: Claim, found: Checked, delivery: Delivery
-    ) -> Answers:
-        right = super().answer(round_, claim, found, delivery)
-        return replace(right, own=_changed(right.own), following=_changed(right.following))
+    def examine(
+        self, round_: RoundView, claims: Sequence[Claim]
+    ) -> tuple[list[ReportRow], dict[int, Answers]]:
+        rows, answers = super().examine(round_, claims)
+        for place, right in answers.items():
+            false = replace(right, own=_changed(right.own), following=_changed(right.following))
+            answers[place] = false
+            rows[place] = replace(rows[place], commitment=false.commitment)
+        return rows, answers
 
 
 class AnswersFalsely(Member):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -24,19 +24,24 @@ from opfl_chain.lab.calibration.replayer import Replayer
 from opfl_chain.lab.calibration.steps import HonestStep
 from opfl_chain.learning.data.examples import Examples, features_of
 from opfl_chain.learning.local_step import LocalStep
+from opfl_chain.learning.proved_step import statement_of
 from opfl_chain.learning.registry import model_of
 from opfl_chain.learning.seeded import initial_parameters
 from opfl_chain.mpc.audit.judge import Judgement, Rules, judge
+from opfl_chain.mpc.audit.proved import examine
 from opfl_chain.mpc.local import Committee, LocalCommittee, MemoryCommittee
 from opfl_chain.mpc.replay.default_policy import default_policy
 from opfl_chain.mpc.replay.replays import Replays
 from opfl_chain.mpc.session.session import Session
-from opfl_chain.protocol.delivery import Claim, encode_delivery
+from opfl_chain.protocol.aggregate import weights_hash
+from opfl_chain.protocol.delivery import Claim, Delivery, encode_delivery
+from opfl_chain.protocol.exchange import Report, verdict_of
 from opfl_chain.protocol.identifiers import ClientIndex, RoundNumber
 from opfl_chain.protocol.policy import Policy
+from opfl_chain.protocol.proof.closing import Statement
 from opfl_chain.protocol.ring import Words
 from opfl_chain.roles.client.conduct import Conduct, FinishedStep
-from opfl_chain.roles.client.contribution import Contributor
+from opfl_chain.roles.client.contribution import Contributor, unnamed
 from opfl_chain.rules.boundary import Boundary
 from opfl_chain.rules.evidence import Observation
 from opfl_chain.rules.registry import require_all_named, require_plugins, rule_of
@@ -59,7 +64,8 @@ class StepVerdict:
     """The parts of the rule that the step violates, such as `infinity`.
 
     MPC opens a single bit. The causes come from a second replay, opened for the caller, who owns
-    the step; a step at the very edge of the boundary may be inside it at one replay only.
+    the step; a step at the very edge of the boundary may be inside it at one replay only. Those of
+    a proved step are known to the client.
     """
     seconds: Mapping[str, float] = field(default_factory=dict)
     """Durations of the activities, in order."""
@@ -107,7 +113,9 @@ def audit_step(
     timer = _Timer(progress)
     with timer("compiling the replay"):
         rules = Rules(policy, boundary, replays := Replays(policy))
-        replays(1)
+        tolerance = rule_of(boundary).tolerance(boundary)
+        if tolerance is None:
+            replays(1)
     with timer("training"):
         secret = secrets.token_bytes(32)
         contributor = Contributor(policy, boundary, own, secret, conduct, rounds=1)
@@ -116,6 +124,12 @@ def audit_step(
         claim = Claim(_CLIENT, _ROUND, commitment, contributor.dataset.root, audited=True)
         deliveries = contributor.deliveries(_ROUND, made, audited=True)
     arrays = layout.unflatten(weights)
+    delivered = sum(len(encode_delivery(each)) for each in deliveries)
+    if tolerance is not None:
+        with timer("auditing"):
+            statement = statement_of(policy, tolerance, arrays)
+            passed = _answered(rules, statement, weights, claim, deliveries)
+        return StepVerdict(passed, made.failures, timer.seconds, delivered)
 
     def member(session: Session) -> Judgement:
         return judge(session, rules, arrays, [claim], {_CLIENT: deliveries[session.rank]})
@@ -129,8 +143,28 @@ def audit_step(
                 replayed = Replayer(committee, policy).replay(_honest_step(policy, weights, own))
                 observation = Observation.of(policy, made.gradient, replayed)
                 causes = rule_of(boundary).causes(boundary, observation)
-    delivered = sum(len(encode_delivery(each)) for each in deliveries)
     return StepVerdict(passed, tuple(causes), timer.seconds, delivered)
+
+
+def _answered(
+    rules: Rules,
+    statement: Statement,
+    weights: Vector,
+    claim: Claim,
+    deliveries: Sequence[Delivery],
+) -> bool:
+    """Have each of three members answer on a proved step, and return the verdict."""
+
+    def context_of(each: Claim, input_commitment: bytes) -> bytes:
+        return unnamed(_ROUND, weights_hash(weights), each.commitment, input_commitment)
+
+    reports, sheets = [], []
+    for rank, delivery in enumerate(deliveries):
+        expected, given = rules.expected(rank), {_CLIENT: delivery}
+        rows, answers = examine(expected, statement, context_of, [claim], given)
+        reports.append(Report(rank, bytes(32), tuple(rows)))
+        sheets.append(answers)
+    return _CLIENT in verdict_of([claim], reports, sheets)[0].passed
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,15 +21,16 @@ from opfl_chain.learning.registry import model_of
 from opfl_chain.mpc.audit.judge import Rules, subject_of
 from opfl_chain.mpc.replay.replays import Replays
 from opfl_chain.protocol.aggregate import weights_hash
+from opfl_chain.protocol.commitments import COMPONENTS
 from opfl_chain.protocol.delivery import Claim
 from opfl_chain.protocol.errors import ProtocolError
 from opfl_chain.protocol.exchange import (
     Answers,
     Report,
-    decode_sheet,
+    audited_places,
+    decode_revealed,
     proof_context,
     settle,
-    stated_count,
 )
 from opfl_chain.protocol.hand_over import HandOver
 from opfl_chain.protocol.identifiers import Address, ClientIndex, RoundNumber, round_id_of
@@ -138,7 +139,7 @@ def settle_dispute(
         statement = dispute.statement()
         expected, form = dispute.rules.expected(ranks[0]), ProofForm.of(statement)
         handed.verify(dispute.claims[dispute.place], expected, form)
-        said = {rank: dispute.said(rank) for rank in ranks}
+        said = dispute.said(ranks)
     except ProtocolError as error:
         raise EvidenceUnusable(str(error)) from error
     for rank, (report, sheet) in said.items():
@@ -208,15 +209,26 @@ class _Dispute:
             )
         return statement_of(self.rules.policy, tolerance, self._named_weights)
 
-    def said(self, rank: int) -> Said:
-        """Return the report and the answers that a member signed."""
-        messages = self.evidence.messages
+    def said(self, ranks: Sequence[int]) -> dict[int, Said]:
+        """Return the reports and the answers that these members signed.
+
+        What a member reveals follows from the reports of all.
+        """
+        messages, members = self.evidence.messages, range(COMPONENTS)
         for stage in STAGES:
-            self._require_signed(rank, stage, messages.get((rank, stage)))
+            for rank in members if stage == REPORT else ranks:
+                self._require_signed(rank, stage, messages.get((rank, stage)))
         subject = subject_of(self.rules, self._named_weights, self.claims)
-        report = Report.decode(messages[rank, REPORT].body, rank, subject, len(self.claims))
-        sheet = messages[rank, ANSWERS].body
-        return report, decode_sheet(sheet, rank, stated_count(sheet))
+        heard = [messages[rank, REPORT].body for rank in members]
+        reports = [Report.decode(heard[rank], rank, subject, len(self.claims)) for rank in members]
+        places = audited_places(self.claims, reports)
+        return {
+            rank: (
+                reports[rank],
+                decode_revealed(messages[rank, ANSWERS].body, rank, heard, places),
+            )
+            for rank in ranks
+        }
 
     def _require_signed(self, rank: int, stage: str, message: PublishedMessage | None) -> None:
         trail, member = self.history.trail, self.history.terms.members[rank]

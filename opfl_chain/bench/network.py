@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -45,7 +46,8 @@ _PERMISSION: Final = (
 _FORWARDER: Final = Path(__file__).with_name("forwarder.py")
 _PREFIX: Final = 24
 _STOP_SECONDS: Final = 5.0
-_HOSTS = tuple(f"10.77.0.{rank + 1}" for rank in range(MEMBERS))
+_HOSTS = tuple(f"10.77.0.{number + 1}" for number in range(MEMBERS + 1))
+"""The members' hosts, and then the client's."""
 _PORT = 7000
 _PROBES = 5
 _PROBE_SECONDS = 10.0
@@ -56,6 +58,18 @@ class NamespacesUnavailable(Exception):
 
     def __init__(self, missing: str, remedy: str) -> None:
         super().__init__(f"cannot simulate a network: {missing}. To fix it, {remedy}.")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A host of a benchmark: its address, and a function that makes sockets there."""
+
+    address: str
+    socket: Callable[[], socket.socket] = socket.socket
+
+
+LOOPBACK: Final = (Place("127.0.0.1"),) * (MEMBERS + 1)
+"""The places of the members, and of a client, on this host."""
 
 
 class Namespace(Closing):
@@ -89,6 +103,10 @@ class Namespace(Closing):
     def run(self, action: Callable[[], T]) -> T:
         """Run an action in the namespace."""
         return self._thread.submit(action).result()
+
+    @property
+    def place(self) -> Place:
+        return Place(self.address, lambda: self.run(socket.socket))
 
     def close(self) -> None:
         self._thread.shutdown()
@@ -175,17 +193,26 @@ class Network(Closing):
             self._forwarder.wait()
 
 
+@dataclass(frozen=True)
+class Parties:
+    """Three parties, the places of their members and of a client, and the measured RTT."""
+
+    local: LocalCommittee
+    places: Sequence[Place] = LOOPBACK
+    measured_rtt_ms: float | None = None
+
+
 @contextmanager
-def three_parties(rtt_ms: float) -> Iterator[tuple[LocalCommittee, float | None]]:
-    """Start parties on loopback, or in a wide area network; yield them with the measured RTT."""
+def three_parties(rtt_ms: float) -> Iterator[Parties]:
+    """Start parties on loopback, or in a wide area network."""
     if not rtt_ms:
         with LocalCommittee() as local:
-            yield local, None
+            yield Parties(local)
         return
     with WideAreaNetwork(rtt_ms) as network:
         measured = network.measured_rtt_ms()
         with network.committee() as local:
-            yield local, measured
+            yield Parties(local, network.places, measured)
 
 
 class WideAreaNetwork(Closing):
@@ -198,7 +225,8 @@ class WideAreaNetwork(Closing):
     def __init__(self, rtt_ms: float) -> None:
         with ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="opfl-wan-")))
-            self._members = stack.enter_context(Network(_HOSTS, rtt_ms / 2000)).hosts
+            *self._members, client = stack.enter_context(Network(_HOSTS, rtt_ms / 2000)).hosts
+            self.places = [each.place for each in (*self._members, client)]
             authority = Authority.create(folder)
             self._files = [authority.issue(certificate_name(rank)) for rank in range(MEMBERS)]
             self._resources = stack.pop_all()
@@ -207,7 +235,7 @@ class WideAreaNetwork(Closing):
         """Start a party in each network. A failed party is not replaced: a new process would be in
         our own network.
         """
-        addresses = tuple(f"{host}:{_PORT}" for host in _HOSTS)
+        addresses = tuple(f"{member.address}:{_PORT}" for member in self._members)
         return LocalCommittee(addresses, self._files, self._start_party)
 
     def measured_rtt_ms(self) -> float:

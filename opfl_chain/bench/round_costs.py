@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import socket
 import statistics
-import struct
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from opfl_chain.bench.uploads import Members
 from opfl_chain.chain.devnet import StartedDevnet, start_devnet
 from opfl_chain.jobs.contract_demo.contract_job import (
     ACCOUNTS_BESIDE_CLIENTS,
@@ -35,14 +32,10 @@ from opfl_chain.protocol.identifiers import ClientIndex, JobId, RoundNumber
 from opfl_chain.protocol.ring import Words
 from opfl_chain.protocol.shares import SharePackage
 from opfl_chain.protocol.verdict import Verdict
-from opfl_chain.system.closing import Closing
 from opfl_chain.system.resources import keep_freed_memory
 
-_LENGTH = struct.Struct(">Q")
 _REPEATS = 25
 """Repetitions of measurements in milliseconds."""
-_AT_ONCE = 64
-"""Concurrent connections: more than a round has."""
 
 
 @dataclass(frozen=True)
@@ -109,83 +102,6 @@ def round_costs(
         node_seconds,
         gas,
     )
-
-
-class Members(Closing):
-    """Listeners that receive packages, write them to disk if `durable`, and acknowledge them.
-
-    They write as a member's SQLite does: append to one file and sync it each time.
-    """
-
-    def __init__(self, durable: bool) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="opfl-bench-")
-        self._journals = [Journal(Path(self._folder.name) / f"{rank}") for rank in range(MEMBERS)]
-        self._durable = durable
-        self._sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(MEMBERS)]
-        self._senders, self._receivers = ThreadPoolExecutor(_AT_ONCE), ThreadPoolExecutor(_AT_ONCE)
-        for rank, each in enumerate(self._sockets):
-            threading.Thread(target=self._listen, args=(rank, each), daemon=True).start()
-
-    def close(self) -> None:
-        for each in self._sockets:
-            each.shutdown(socket.SHUT_RDWR)
-            each.close()
-        self._senders.shutdown()
-        self._receivers.shutdown()
-        for journal in self._journals:
-            journal.close()
-        self._folder.cleanup()
-
-    def take(self, of_clients: Sequence[Sequence[bytes]]) -> None:
-        """Send a package from every client to each member, all at once."""
-        sends = [
-            self._senders.submit(self._send, each.getsockname(), package)
-            for packages in of_clients
-            for each, package in zip(self._sockets, packages, strict=True)
-        ]
-        for send in sends:
-            send.result()
-
-    def _send(self, address: Any, package: bytes) -> None:
-        with socket.create_connection(address) as connection:
-            connection.sendall(_LENGTH.pack(len(package)))
-            connection.sendall(package)
-            if connection.recv(1) != b"1":
-                raise AssertionError("a member did not acknowledge its package")
-
-    def _listen(self, rank: int, listener: socket.socket) -> None:
-        while True:
-            try:
-                connection, _ = listener.accept()
-            except OSError:  # closed
-                return
-            self._receivers.submit(self._receive, connection, self._journals[rank])
-
-    def _receive(self, connection: socket.socket, journal: Journal) -> None:
-        with connection:
-            (size,) = _LENGTH.unpack(connection.recv(_LENGTH.size, socket.MSG_WAITALL))
-            package = bytearray(size)
-            if connection.recv_into(package, size, socket.MSG_WAITALL) != size:
-                return  # without an acknowledgement
-            if self._durable:
-                journal.append(package)
-            connection.sendall(b"1")
-
-
-class Journal:
-    """An append-only file, synced after every append."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("ab", buffering=0)
-        self._one_at_a_time = threading.Lock()
-
-    def append(self, data: bytes | bytearray) -> None:
-        with self._one_at_a_time:
-            self._file.write(data)
-            os.fdatasync(self._file.fileno())
-
-    def close(self) -> None:
-        self._file.close()
 
 
 def _gate_seconds(

@@ -81,6 +81,10 @@ def audit(
     with_naive: Annotated[
         bool, typer.Option("--naive/--no-naive", help="Also measure the naive implementation.")
     ] = True,
+    kinds: Annotated[
+        str, typer.Option(metavar="KIND,...", help="Kinds of audits to measure.")
+    ] = "plain,guided,proved",
+    batch_size: Annotated[int, typer.Option(min=1, help="Examples of a training step.")] = 1,
     rtt_ms: Annotated[
         float,
         typer.Option(min=0, max=200, help="Round-trip time between members. Needs Linux and root."),
@@ -88,28 +92,43 @@ def audit(
     page: Page = None,
     json_file: JsonFile = None,
 ) -> None:
-    """Measure an audit stage by stage: naive, and ours.
+    """Measure audits of all kinds stage by stage, and the naive one.
 
-    Three processes on this machine, one contribution, batch of one. Naive runs
-    everything inside SPU: jax.grad of the usual model, a separate comparison
-    for every threshold, the commitment recomputed with a Keccak of SPU's bit
-    operations. Stages alternate; figures are medians. With a round-trip time,
-    each process has its own network namespace, and they communicate over TLS.
+    Three processes on this machine, one contribution. Naive runs everything
+    inside SPU: jax.grad of the usual model, a separate comparison for every
+    threshold, the commitment recomputed with a Keccak of SPU's bit operations.
+    Stages of all kinds alternate; figures are medians. The costs of a kind
+    include the client's work and its delivery. With a round-trip time, each
+    process has its own network namespace, and they communicate over TLS.
     """
-    from opfl_chain.bench.audit import audit_markdown, bench_audit
+    from opfl_chain.bench.audit import KINDS, audit_markdown, bench_audit, kinds_markdown
     from opfl_chain.bench.network import NamespacesUnavailable
     from opfl_chain.learning.registry import model_named
 
-    sizes = [int(size) for size in batches.split(",")]
+    sizes = [int(size) for size in batches.split(",") if size]
+    chosen = kinds.split(",")
+    if unknown := [kind for kind in chosen if kind not in KINDS]:
+        raise typer.BadParameter(f"{unknown[0]!r} is no kind of audit: {', '.join(KINDS)}")
     try:
         with Console(stderr=True).status("starting") as status:
             report = bench_audit(
-                model_named(model), repeats, sizes, with_naive, rtt_ms, status.update
+                model_named(model),
+                repeats,
+                sizes,
+                with_naive,
+                rtt_ms,
+                status.update,
+                chosen,
+                batch_size,
             ).report
         Console().print(audit_table(report))
+        Console().print(kinds_table(report))
         if page is not None:
-            section = f"audit of {model}" + (f" at {rtt_ms:g} ms" if rtt_ms else "")
-            replace_section(page, section, audit_markdown(report))
+            of = model + (f", batch {batch_size}" if batch_size > 1 else "")
+            of += f" at {rtt_ms:g} ms" if rtt_ms else ""
+            replace_section(page, f"kinds of {of}", kinds_markdown(report))
+            if batch_size == 1 and set(chosen) == set(KINDS):
+                replace_section(page, f"audit of {of}", audit_markdown(report))
     except NamespacesUnavailable as error:
         report = {"skipped": str(error)}
         Console().print(f"skipped: {error}", highlight=False, soft_wrap=True)
@@ -243,6 +262,41 @@ def load(
 
 
 @bench.command()
+def tamper(
+    model: Annotated[str, typer.Option(help="lenet-61706 or lenet-431080.")] = "lenet-61706",
+    repeats: Annotated[int, typer.Option(min=1, help="Contributions of each client.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of steps and of random errors.")] = 0,
+    daemons: Annotated[
+        bool, typer.Option("--daemons", help="Also play whole jobs with a tampering daemon.")
+    ] = False,
+    page: Page = None,
+    json_file: JsonFile = None,
+) -> None:
+    """Tamper with all messages of one member in audits of proved steps.
+
+    Every bit class of every word, random and malformed messages, silence, false
+    findings, and corrections with the secrets of a colluding client; to both
+    peers, or to one of them. Clients are honest, cheat (their gradient is
+    moved) or forge their proof. A third party settles differences. Beside it:
+    the same corrections if the answers of the two holders were not compared.
+    """
+    from opfl_chain.bench.tamper import bench_tamper, tamper_markdown, tamper_table
+    from opfl_chain.bench.tamper_daemons import TAMPERING, daemon_runs
+    from opfl_chain.learning.registry import model_named
+
+    with Console(stderr=True).status("starting") as status:
+        report = bench_tamper(model_named(model), repeats, seed, status.update)
+        if daemons:
+            report["daemons"] = [daemon_runs(cheat, status.update) for cheat in TAMPERING]
+    Console().print(tamper_table(report))
+    if page is not None:
+        replace_section(page, f"tampering with {model}", tamper_markdown(report))
+    write_json(json_file, report)
+    if report["wrong_verdicts"] or report["misnamed"] or report["unnamed"]:
+        raise typer.Exit(1)
+
+
+@bench.command()
 def operations(
     repeats: Annotated[int, typer.Option(min=1, help="Runs of each operation.")] = 5,
     page: Page = None,
@@ -271,9 +325,13 @@ def operations(
 
 
 def audit_table(report: dict[str, Any]) -> Table:
-    caption = f"whole audit: {report['ours_seconds']:.2f} s with scheme shares, "
-    caption += f"{report['ours_mpc_seconds']:.2f} s with scheme mpc, "
-    caption += f"{report['guided_seconds']:.2f} s guided"
+    totals = {
+        "ours_seconds": "with scheme shares",
+        "ours_mpc_seconds": "with scheme mpc",
+        "guided_seconds": "guided",
+    }
+    found = [f"{report[name]:.2f} s {how}" for name, how in totals.items() if name in report]
+    caption = f"whole audit: {', '.join(found)}" if found else ""
     if "naive_seconds" in report:
         caption += f"; naively {report['naive_seconds']:.2f} s, "
         ratios = (report[name] for name in ("speedup", "speedup_mpc", "speedup_guided"))
@@ -293,6 +351,20 @@ def audit_table(report: dict[str, Any]) -> Table:
     )
     columns = ("stage", ">seconds", ">MB sent", ">messages", ">peak memory, MB")
     return terminal_table(columns, rows, title=title, caption=caption)
+
+
+def kinds_table(report: dict[str, Any]) -> Table:
+    from opfl_chain.bench.audit import KIND_COLUMNS, kind_ratios, kind_rows
+
+    ratios = kind_ratios(report)
+    caption = (
+        f"guided against proved: {ratios['bytes']:,.0f} times the bytes,"
+        f" {ratios['messages']:.0f} times the messages, {ratios['seconds']:.1f} times the seconds"
+        if ratios
+        else ""
+    )
+    title = "everything that an audit costs"
+    return terminal_table(KIND_COLUMNS, kind_rows(report), title=title, caption=caption)
 
 
 def measure(chain: Backend) -> list[GasCost]:

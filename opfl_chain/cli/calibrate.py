@@ -26,7 +26,16 @@ def calibrate(
     ] = None,
     rule: Annotated[
         str | None,
-        typer.Option(help="guided, paper, or the rule of a plug-in.", show_default="guided"),
+        typer.Option(
+            help="guided, paper, proved, or the rule of a plug-in.", show_default="guided"
+        ),
+    ] = None,
+    kind: Annotated[
+        str | None,
+        typer.Option(help="Kind of audits instead of a rule: plain, guided or proved."),
+    ] = None,
+    batch: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Examples in a step.", show_default="1")
     ] = None,
     steps: Annotated[int, typer.Option(help="Honest steps to calibrate on.")] = 100,
     held_out: Annotated[
@@ -43,7 +52,9 @@ def calibrate(
     alpha: Annotated[
         float | None,
         typer.Option(
-            metavar="X", help="Safety factor of all bounds.", show_default="guided 8, paper 3"
+            metavar="X",
+            help="Safety factor of all bounds.",
+            show_default="guided 8, paper 3, proved 4",
         ),
     ] = None,
     out: Annotated[
@@ -65,7 +76,9 @@ def calibrate(
     Trains a model honestly on public data, replays steps of it in MPC among
     three processes on this machine, and sets the boundary to the largest
     discrepancies, enlarged by a safety factor. Held-out steps show how often
-    it rejects honest clients.
+    it rejects honest clients. Proved steps are not replayed: their advice
+    implies a gradient, which is computed here. The report then shows how much
+    of every bound steps of the run use.
 
     Writes policy.json and boundary.json, from which jobs are created, and
     boundary.png and report.md to DIR. Every step is recorded there at once:
@@ -74,13 +87,17 @@ def calibrate(
     """
     from opfl_chain.cli.options import download_bars
     from opfl_chain.lab.calibration.report import alpha_for, write_result
-    from opfl_chain.lab.calibration.run import CalibrationPlan, CalibrationRun, policy_for
+    from opfl_chain.lab.calibration.run import (
+        CalibrationPlan,
+        CalibrationRun,
+        policy_for,
+        rule_chosen,
+    )
     from opfl_chain.learning.data.datasets import load_dataset
-    from opfl_chain.rules.registry import rule_named
 
     console = Console(stderr=True, soft_wrap=True, highlight=False)
     plan = CalibrationPlan.of(steps, held_out, training_steps, spread)
-    policy, judge = policy_for(model, rule_named(rule) if rule else None, policy_file)
+    policy, judge = policy_for(model, rule_chosen(rule, kind), policy_file, batch)
     factor = alpha_for(judge, alpha)
     with download_bars(console) as progress:
         data = load_dataset(dataset, data_dir, progress=progress)

@@ -195,6 +195,7 @@ def _plan(
     from opfl_chain.learning.errors import ModelError
     from opfl_chain.learning.registry import model_named
     from opfl_chain.protocol.commitments import Scheme
+    from opfl_chain.protocol.errors import DocumentError
 
     try:
         model_named(model)
@@ -205,10 +206,6 @@ def _plan(
         raise typer.BadParameter(
             f"unknown data set {dataset!r}, known: {known}", param_hint="--dataset"
         )
-    if audit == "proved" and scheme != "shares":
-        raise typer.BadParameter(
-            "proved audits are about shares: use --scheme shares", param_hint="--scheme"
-        )
     named = list(CHEATS) if cheats is None else [name for name in cheats if name != "none"]
     if clients - len(named) < 1:
         raise typer.BadParameter(
@@ -216,7 +213,7 @@ def _plan(
             param_hint="--clients",
         )
     try:
-        return Plan(
+        plan = Plan(
             clients=(*([None] * (clients - len(named))), *named),
             rounds=rounds,
             audit=audit,
@@ -229,6 +226,11 @@ def _plan(
         )
     except (AttackError, PlanInvalid) as error:
         raise typer.BadParameter(str(error), param_hint="--cheat") from None
+    try:
+        _ = plan.policy  # refuses a scheme that does not fit the kind of audits
+    except DocumentError as error:
+        raise typer.BadParameter(str(error), param_hint="--scheme") from None
+    return plan
 
 
 def _require_dataset(name: str) -> None:

@@ -21,6 +21,7 @@ RUNS = [
     for model in ("lenet-61706", "lenet-431080")
     for dataset in ("mnist", "fashion-mnist")
 ]
+PROVED_RUNS = [*RUNS, *(f"{run}-batch8" for run in RUNS)]
 Out: TypeAlias = Annotated[
     Path, typer.Option(metavar="DIR", help="Folder for JSON, Markdown and PNG.", file_okay=False)
 ]
@@ -78,7 +79,7 @@ def boundary(
         list[str] | None,
         typer.Option(
             help="Rules to evaluate, of this package or of plug-ins.",
-            show_default="paper and guided",
+            show_default="paper, guided and proved",
         ),
     ] = None,
     calibration_steps: Annotated[
@@ -134,6 +135,126 @@ def boundary(
         write_pages(out, report, evaluated)
 
 
+@evaluate.command()
+def headroom(
+    json_file: JsonFile = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Markdown file for the table.", dir_okay=False),
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="MODEL-DATASET[-batchN]",
+            help="Runs to judge.",
+            show_default="both models and data sets, batches of 1 and 8",
+        ),
+    ] = None,
+    variation: Annotated[
+        list[str] | None,
+        typer.Option(help="Ways of training, or `all`.", show_default="default"),
+    ] = None,
+    rule: Annotated[str, typer.Option(help="Rule of proved steps.")] = "proved",
+    training_steps: Annotated[int, typer.Option(min=2, help="Length of every run.")] = 10_000,
+    steps: Annotated[int, typer.Option(min=1, help="Steps of a run to judge.")] = 5_000,
+    proofs: Annotated[int, typer.Option(min=0, help="How many of them to prove.")] = 200,
+    calibration_steps: Annotated[
+        int, typer.Option(min=1, help="First steps of a run, to calibrate on.")
+    ] = 100,
+    data_dir: DataDir = None,
+    quick: Quick = False,
+) -> None:
+    """Show which honest steps would fail, and how much of every bound they use.
+
+    For rules whose clients prove their steps. The boundary is calibrated on
+    the first steps of a run with default settings; others of it, and of runs
+    with other seeds, optimizers and learning rates, are evaluated in the clear
+    with fresh coins. Some are proved, and answered for all components.
+
+    Rows in the JSON file that are of the same run and size are not made again.
+    """
+    import json
+
+    from opfl_chain.cli.options import step_bars
+    from opfl_chain.lab.boundary.headroom import VARIATIONS, HeadroomPlan, headroom_rows
+    from opfl_chain.lab.boundary.headroom import table_of as headroom_table
+    from opfl_chain.lab.boundary.records import RunName
+    from opfl_chain.learning.data.datasets import load_dataset
+    from opfl_chain.rules.registry import rule_named
+    from opfl_chain.system.files import write_atomically
+
+    plan = HeadroomPlan(training_steps, steps, proofs, calibration_steps)
+    plan = HeadroomPlan.quick() if quick else plan
+    names = list(VARIATIONS) if variation == ["all"] else variation or ["default"]
+    chosen = only or PROVED_RUNS
+    known = []
+    if json_file is not None and json_file.exists():
+        known = json.loads(json_file.read_text(encoding="utf-8"))["rows"]
+    rows: list[dict[str, Any]] = []
+    with step_bars(Console(stderr=True)) as progress:
+        runs, judge = [RunName.parse(name) for name in chosen], rule_named(rule)
+        found = headroom_rows(
+            runs, judge, names, plan, known, lambda name: load_dataset(name, data_dir), progress
+        )
+        for row in found:
+            rows.append(row)
+            rest = [each for each in known if each not in rows]
+            write_json(json_file, {"rows": [*rows, *rest]})
+    table = headroom_table(rows)
+    Console().print(Markdown(table))
+    if out is not None:
+        write_atomically(out, table + "\n")
+
+
+@evaluate.command()
+def slack(
+    json_file: JsonFile = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Markdown file for the table.", dir_okay=False),
+    ] = None,
+    only: Annotated[
+        list[str], typer.Option(metavar="MODEL-DATASET[-batchN]", help="Runs to attack.")
+    ] = PROVED_RUNS,
+    rule: Annotated[str, typer.Option(help="Rule of proved steps.")] = "proved",
+    training_steps: Annotated[int, typer.Option(min=2, help="Length of every run.")] = 4_000,
+    steps: Annotated[int, typer.Option(min=1, help="Steps of a run to attack.")] = 20,
+    calibration_steps: Annotated[
+        int, typer.Option(min=1, help="First steps of a run, to calibrate on.")
+    ] = 100,
+    data_dir: DataDir = None,
+    quick: Quick = False,
+) -> None:
+    """Show how far cheats move a gradient with all that a proof leaves open.
+
+    Residuals of all layers in the direction that moves the gradient most, by
+    power iteration; both tolerances, at the honest and at the lowest lift; and
+    ReLUs next to zero, whose sides a cheat may choose. Moves are relative to
+    the norm of the gradient. A real cheat along the best direction shows from
+    which part of the bound on it is seen.
+    """
+    from opfl_chain.cli.options import step_bars
+    from opfl_chain.lab.boundary.headroom import HeadroomPlan
+    from opfl_chain.lab.boundary.records import RunName
+    from opfl_chain.lab.boundary.slack_attack import slack_row, slack_table
+    from opfl_chain.learning.data.datasets import load_dataset
+    from opfl_chain.rules.registry import rule_named
+    from opfl_chain.system.files import write_atomically
+
+    plan = HeadroomPlan(training_steps, steps, 0, calibration_steps)
+    plan = HeadroomPlan(24, 2, 0, 20) if quick else plan
+    rows: list[dict[str, Any]] = []
+    with step_bars(Console(stderr=True)) as progress:
+        for run in map(RunName.parse, only):
+            data = load_dataset(run.dataset, data_dir)
+            rows.append(slack_row(run, rule_named(rule), data, plan, progress=progress))
+            write_json(json_file, {"rows": rows})
+    table = slack_table(rows)
+    Console().print(Markdown(table))
+    if out is not None:
+        write_atomically(out, table + "\n")
+
+
 def table_of(rows: list[dict[str, Any]]) -> Table:
     """Lay out rejections and detection floors for the terminal."""
     return terminal_table(
@@ -141,7 +262,8 @@ def table_of(rows: list[dict[str, Any]]) -> Table:
         (
             (
                 row["rule"],
-                f"{row['model']}-{row['dataset']}",
+                f"{row['model']}-{row['dataset']}"
+                + (f"-batch{row['batch_size']}" if row["batch_size"] > 1 else ""),
                 f"{row['rejected']:,} of {row['honest_steps']:,}",
                 f"< {row['frr_upper95']:.2%}",
                 *(_floor(row[f"floor_{kind}_100"]) for kind in ("dense", "top1pct")),

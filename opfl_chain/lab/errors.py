@@ -96,6 +96,14 @@ class NoSuchRun(EvaluationError):
         )
 
 
+class NoProofs(EvaluationError):
+    def __init__(self, rule: str) -> None:
+        super().__init__(
+            f"rule {rule} judges replays, not proofs: choose one whose clients prove their steps,"
+            " such as --rule proved"
+        )
+
+
 class ResultMissing(EvaluationError):
     def __init__(self, folder: Path, name: str) -> None:
         super().__init__(

@@ -103,10 +103,12 @@ class LocalStep:
         *,
         pre_activations: bool = False,
         masks: Mapping[str, NDArray[np.bool_]] | None = None,
+        errors: NDArray[np.float64] | None = None,
     ) -> StepResult:
         """Run the step at these parameters, including frozen ones, on a batch of examples.
 
-        With `masks`, ReLUs take these sides instead of comparing.
+        With `masks`, ReLUs take these sides instead of comparing. With `errors`, these are the
+        gradient by the logits, instead of softmax minus target.
         """
         self._check(examples, labels)
         layout, operations = self.model.layout, Recording(Operations("torch"), self._sides(masks))
@@ -119,6 +121,8 @@ class LocalStep:
             exact = logits.detach().double()
             targets = torch.tensor(labels.astype(np.int64), device=self.device)
             difference = loss_gradient(exact, targets)
+            if errors is not None:
+                difference = torch.tensor(errors, device=self.device)
             if self._has_nothing_to_learn(exact, labels):
                 difference = torch.zeros_like(difference)
             gradient = gradient_of(logits, difference.float(), layout, tensors)

@@ -1,8 +1,9 @@
 """The local step of a client that proves it.
 
 The statement's own forward pass, in exact integers, decides on which side of a ReLU each value is,
-and the step in floating point follows these sides. So both take the same path, and differ by the
-rounding of floating point alone.
+and the step in floating point follows these sides. It takes the errors of the logits from there as
+well: of a step that is almost certain they are differences of nearly equal numbers, which floating
+point would blur. So both take the same path, and differ by the rounding of products alone.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from opfl_chain.learning.local_step import LocalStep, StepResult
 from opfl_chain.learning.model import relu_shapes
-from opfl_chain.learning.proved_step import mask_words, statement_of
+from opfl_chain.learning.proved_step import logit_errors, mask_words, statement_of
 from opfl_chain.protocol.policy import Policy
 from opfl_chain.protocol.proof.closing import Statement, Tolerance
 from opfl_chain.protocol.proof.evaluation import Evaluation, as_integers, set_inputs
@@ -72,7 +73,8 @@ class ProvedStep:
             for name, shape in self._shapes.items()
         }
         taken = run or self._step.run
-        result = taken(weights, examples, labels, pre_activations=True, masks=masks)
+        errors = logit_errors(statement, advised) / self._policy.data.batch_size
+        result = taken(weights, examples, labels, pre_activations=True, masks=masks, errors=errors)
         return ProvedResult(result, statement, advised)
 
 

@@ -27,6 +27,8 @@ from opfl_chain.protocol.ring import FixedPoint
 
 _LEAST_LIFTED_BITS = 9
 """The squared errors of the logits add up to at least 2^-9, unless the lift is the largest."""
+_LIFT, _ERRORS = "loss.lift", "loss.errors"
+"""The names of words."""
 _ERROR_INTEGER_BITS = 12
 """The integer bits of the sum of the squared errors of the logits."""
 
@@ -176,6 +178,14 @@ def mask_words(statement: Statement, value: Evaluation, layer: str) -> NDArray[n
     return value(wire).to_floats() > 0
 
 
+def logit_errors(statement: Statement, value: Evaluation) -> NDArray[np.float64]:
+    """Return the errors of the logits of each example, as the statement has them."""
+    wires = {group.name: group.wire for group in statement.words}
+    errors = wires[_ERRORS]
+    lift = int(value(wires[_LIFT]).to_floats().argmax())
+    return value(errors).to_floats() * 2.0 ** -(errors.bits + lift)
+
+
 def _inputs(builder: Builder, inputs: InputFormat) -> tuple[Wire, Wire]:
     """State that features are in their range, and that targets are one-hot."""
     bits = inputs.fraction_bits
@@ -215,7 +225,7 @@ def _loss(
         chosen = min(lift_of(reals, labels, largest_lift), largest_lift)
         return Elements.of_integers((np.arange(lifts) == chosen).astype(np.int64))
 
-    chosen = builder.bits("loss.lift", (lifts,), lift)
+    chosen = builder.bits(_LIFT, (lifts,), lift)
     builder.exact("loss.one lift", chosen.sum(0).plus(-1).quadratic)
     powers = (np.int64(1) << np.arange(lifts, dtype=np.int64))[:, None]
     factor = chosen.reshape(1, lifts).matrix(powers, 0).bounded(1 << largest_lift).reshape(1)
@@ -226,7 +236,7 @@ def _loss(
         probabilities.bits,
     )
     spread = factor.reshape(1, 1).broadcast(apart.shape)
-    errors = builder.rounded("loss.errors", spread * apart, rules.error_bits)
+    errors = builder.rounded(_ERRORS, spread * apart, rules.error_bits)
     bits = 2 * rules.error_bits
     last = chosen.gather(np.array(lifts - 1)).times(-1).plus(1)
     least = last.times(1 << (bits - _LEAST_LIFTED_BITS))
@@ -234,4 +244,5 @@ def _loss(
     builder.counted(
         "loss.size", squares - Quadratic(least, (), (), bits), bits + _ERROR_INTEGER_BITS
     )
-    return errors, factor
+    # The digits show that the squares add up to less than 2^(bits + 13), as integers.
+    return errors.bounded(1 << (rules.error_bits + _ERROR_INTEGER_BITS // 2 + 1)), factor

@@ -70,14 +70,6 @@ def mix(coefficients: Elements, coins: bytes, elements: int) -> Elements:
     return mixed[:elements]
 
 
-def coin_matrix(coins: bytes, count: int, elements: int) -> npt.NDArray[np.int8]:
-    """Return the tosses as a matrix of shape (count, elements)."""
-    groups = _coins(coins, elements, count).reshape(_groups(elements), 2, count, 1)
-    bits = np.unpackbits(groups, axis=3, bitorder="little").astype(np.int8)
-    tosses: npt.NDArray[np.int8] = bits[:, 0] - bits[:, 1]
-    return tosses.transpose(1, 0, 2).reshape(count, -1)[:, :elements]
-
-
 def _groups(elements: int) -> int:
     return -(-elements // GROUP)
 

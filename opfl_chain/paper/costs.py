@@ -2,7 +2,8 @@
 
 As in the paper, the work of all gradients is added up, as if one committee did it in sequence.
 Members work in parallel, and so do clients: a second that all of them work counts once. Waiting for
-blocks does not count; the node's own work on the transactions does.
+blocks does not count; the node's own work on the transactions does. Clients' own work beside their
+training (shares, advice, and a proof of every step, audited or not) is given beside the totals.
 """
 
 from __future__ import annotations
@@ -23,6 +24,14 @@ RATES = (0.10, 0.05, 0.01)
 MODEL = LENET_61706
 FULL = ("naive_full_mpc", "full_mpc")
 """Baselines that OPFL is compared with: the first two rows."""
+AUDITS = {
+    "guided": ("guided_replay", "guided_boundary"),
+    "proved": ("proved_answers",),
+}
+"""The members' stages of an audit, by kind."""
+
+_SUFFIXES = {"proved": ", proved"}
+"""What the method of a kind of audits is called beside that of the paper."""
 
 
 def cost(settings: LabSettings, progress: Callable[[str], None]) -> dict[str, Any]:
@@ -71,30 +80,24 @@ def cost_rows(stages: dict[str, float], beside: RoundCosts) -> dict[str, Any]:
         ),
     ]
     deposits = trade_off(RATES, Deterrence())
-    for rate, deposit in zip((1.0, *RATES), (None, *deposits), strict=True):
-        audits = rate * gradients
-        parts = {
-            "audits": audits * (stages["guided_replay"] + stages["guided_boundary"]),
-            "commitment_gate": gradients * beside.gate_seconds,
-            "share_transfer": gradients * beside.transfer_seconds + rate * inputs,
-            "aggregation": aggregation,
-            "chain": ROUNDS * beside.chain_node_seconds,
-        }
-        rows.append(
-            {
-                **_row(f"OPFL, p = {rate:g}", parts),
-                "audit_rate": rate,
-                "gas": ROUNDS * beside.gas,
-                "deposit": deposit.deposit if deposit else None,
-                "deposit_ratio": deposit.deposit_ratio if deposit else None,
-            }
-        )
+    for kind in AUDITS:
+        for rate, deposit in zip((1.0, *RATES), (None, *deposits), strict=True):
+            rows.append(
+                {
+                    **_audited_row(kind, rate, stages, beside),
+                    "gas": ROUNDS * beside.gas,
+                    "deposit": deposit.deposit if deposit else None,
+                    "deposit_ratio": deposit.deposit_ratio if deposit else None,
+                }
+            )
     for row in rows:
         # Chains are paid in gas and run their own nodes: give ratios with and without the node.
         ways = {"": row["seconds"], "_without_chain_node": row["seconds"] - _chain(row)}
         row["seconds_without_chain_node"] = ways["_without_chain_node"]
         if "audits" in row["parts"]:
             row["seconds_as_the_paper_counts"] = _as_the_paper_counts(row)
+        if "client_seconds" in row:
+            ways["_with_clients"] = ways["_without_chain_node"] + row["client_seconds"]
         for full, name in zip(rows, FULL, strict=False):
             for way, seconds in ways.items():
                 row[f"times_cheaper_than_{name}{way}"] = full["seconds"] / seconds
@@ -102,6 +105,28 @@ def cost_rows(stages: dict[str, float], beside: RoundCosts) -> dict[str, Any]:
                 ratio = _as_the_paper_counts(full) / row["seconds_as_the_paper_counts"]
                 row[f"times_cheaper_than_{name}_as_the_paper_counts"] = ratio
     return {"rows": rows}
+
+
+def _audited_row(
+    kind: str, rate: float, stages: dict[str, float], beside: RoundCosts
+) -> dict[str, Any]:
+    """Return the costs of OPFL with this kind of audits at this rate."""
+    gradients = CLIENTS * ROUNDS
+    extra = stages[f"{kind}_upload"] - stages["plain_upload"]
+    audited_transfer = beside.input_transfer_seconds + max(0.0, extra)
+    parts = {
+        "audits": rate * gradients * sum(stages[name] for name in AUDITS[kind]),
+        "commitment_gate": gradients * beside.gate_seconds,
+        "share_transfer": gradients * (beside.transfer_seconds + rate * audited_transfer),
+        "aggregation": ROUNDS * beside.aggregation_seconds,
+        "chain": ROUNDS * beside.chain_node_seconds,
+    }
+    return {
+        **_row(f"OPFL, p = {rate:g}{_SUFFIXES.get(kind, '')}", parts),
+        "kind": kind,
+        "audit_rate": rate,
+        "client_seconds": ROUNDS * stages[f"{kind}_client"],
+    }
 
 
 def _row(method: str, parts: dict[str, float]) -> dict[str, Any]:

@@ -152,11 +152,12 @@ def cost(report: Report) -> str:
     seconds = [
         *("method", ">audits or computation", ">gate", ">transfer", ">sums", ">together"),
         *(">the chain's node", ">gas, millions", ">audits and sums alone", ">the paper"),
+        ">clients' own work",
     ]
     ratios = [
         *("method", ">naive full MPC", ">with the chain's node", ">audits and sums alone"),
         *(">full MPC, our operations", ">with the chain's node", ">audits and sums alone"),
-        *(">the paper", ">deposit", ">the paper"),
+        *(">the paper", ">deposit", ">the paper", ">naive full MPC, with clients' own work"),
     ]
     beside = report["round"]
     spent = {
@@ -195,6 +196,7 @@ def _seconds_row(row: Report) -> list[str]:
         _shown(row["gas"] / 1e6 if "gas" in row else None, ",.0f"),
         _shown(row.get("seconds_as_the_paper_counts"), ",.1f"),
         _shown(COST.get(method, (None, None))[0], ",.1f"),
+        _shown(row.get("client_seconds"), ",.1f"),
     ]
 
 
@@ -211,6 +213,7 @@ def _ratios_row(row: Report) -> list[str]:
         "" if theirs[0] is None else f"{COST['full MPC'][0] / theirs[0]:.1f}",
         _shown(row.get("deposit"), ".2f"),
         _shown(theirs[1], ".2f"),
+        _shown(row.get("times_cheaper_than_naive_full_mpc_with_clients"), ".1f"),
     ]
 
 

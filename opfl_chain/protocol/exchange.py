@@ -138,20 +138,8 @@ def stated_subject(data: bytes) -> tuple[bytes, int]:
     size = _REPORT.size + HASH_BYTES
     if len(data) < size or data[: len(_REPORT_MAGIC)] != _REPORT_MAGIC:
         raise ShareError(f"the message of {len(data):,} bytes is not a report")
-    return data[_REPORT.size : size], stated_count(data)
-
-
-def stated_count(data: bytes) -> int:
-    """Return the number of contributions that a report or a list of answers states."""
-    if len(data) < _REPORT.size:
-        raise ShareError(f"a message of an exchange has at least {_REPORT.size} bytes")
     *_, count = _REPORT.unpack_from(data)
-    return int(count)
-
-
-def report_bytes(count: int) -> int:
-    """Return the size of a report on so many contributions."""
-    return _REPORT.size + HASH_BYTES + count * _ROW_BYTES
+    return data[_REPORT.size : size], int(count)
 
 
 def _row(data: bytes) -> ReportRow:
@@ -192,6 +180,38 @@ def decode_sheet(data: bytes, rank: int, count: int) -> dict[int, Answers]:
     return found
 
 
+class HeardOtherwise(ShareError):
+    """A member says that it heard another report of a peer than we did.
+
+    Either the peer signed two reports, or the member lies: whoever shows the signed report that it
+    heard names the other.
+    """
+
+    def __init__(self, rank: int, about: int) -> None:
+        super().__init__(f"member {rank} heard another report of member {about} than we did")
+        self.suspects = (about, rank) if about != rank else (rank,)
+
+
+def encode_revealed(rank: int, reports: Sequence[bytes], answers: Mapping[int, Answers]) -> bytes:
+    """Encode the answers that a member reveals, under the hashes of all reports that it heard.
+
+    What is revealed follows from the reports. Without the hashes, a member that sends its peers
+    different reports would make an honest one look as if it withheld answers.
+    """
+    return b"".join(map(sha256, reports)) + encode_answers(rank, answers)
+
+
+def decode_revealed(
+    data: bytes, rank: int, reports: Sequence[bytes], places: Sequence[int]
+) -> dict[int, Answers]:
+    """Read what a member reveals on these places; all members must have heard these reports."""
+    size = HASH_BYTES * len(reports)
+    for about, body in enumerate(reports):
+        if data[HASH_BYTES * about : HASH_BYTES * (about + 1)] != sha256(body):
+            raise HeardOtherwise(rank, about)
+    return decode_answers(data[size:], rank, places)
+
+
 def answers_bytes(count: int) -> int:
     """Return the size of a member's answers on so many contributions."""
     return _REPORT.size + count * _SHEET_ROW.size
@@ -216,6 +236,18 @@ def standing(rows: Sequence[ReportRow]) -> Standing:
     if len(faults) > MOST_FAULTS_OF_ONE:
         return Standing(min(faults), False)
     return Standing(None, not faults and len({row.leaves for row in rows}) == 1)
+
+
+def alone(rows: Sequence[ReportRow]) -> tuple[int, ...]:
+    """Return the ranks of members whose finding on one contribution nobody shares.
+
+    Such a member lies, or the client has given it other words than its peers. If two report a fault
+    the client is charged, and nobody is suspected.
+    """
+    if standing(rows).charged is not None:
+        return ()
+    found = [(row.fault, row.leaves) for row in rows]
+    return tuple(rank for rank, each in enumerate(found) if found.count(each) == 1)
 
 
 @dataclass(frozen=True)

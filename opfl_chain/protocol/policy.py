@@ -180,6 +180,11 @@ class PlainReplay(Record):
         return False
 
     @property
+    def lifts_words(self) -> bool:
+        """Return whether the words of a replay are scaled up by its lift."""
+        return True
+
+    @property
     def largest_lift(self) -> int:
         """A plain replay does not scale the loss up."""
         return 0
@@ -195,6 +200,11 @@ class GuidedReplay(Record):
     @property
     def advised(self) -> bool:
         """Return whether clients advise the committee."""
+        return True
+
+    @property
+    def lifts_words(self) -> bool:
+        """Return whether the words of a replay are scaled up by its lift."""
         return True
 
 
@@ -224,6 +234,11 @@ class ProvedReplay(Record):
     @property
     def advised(self) -> bool:
         """Return whether clients advise a replay: a proof has its own advice."""
+        return False
+
+    @property
+    def lifts_words(self) -> bool:
+        """Return whether a replay has words that are scaled up by its lift."""
         return False
 
 

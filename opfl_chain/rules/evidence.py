@@ -80,8 +80,9 @@ class Replay:
     def of(cls, policy: Policy, replayed: Replayed) -> Replay:
         """Raise a replay to the committed scale."""
         unused = policy.largest_lift - replayed.lift
+        shift = unused if policy.replay.lifts_words else 0
         return cls(
-            replayed.gradient << unused if unused >= 0 else np.zeros_like(replayed.gradient),
+            replayed.gradient << shift if unused >= 0 else np.zeros_like(replayed.gradient),
             unused if unused >= 0 else None,
             replayed.wrong_side,
             replayed.activation_error,

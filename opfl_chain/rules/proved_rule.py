@@ -31,8 +31,8 @@ from opfl_chain.rules.evidence import (
 )
 from opfl_chain.rules.rule import NothingToCalibrate, Rule, RuleError
 
-LEAST_TOLERANCE = 2.0**-22
-"""Lower limit of the tolerance before the safety factor: a few roundings of float32."""
+LEAST_TOLERANCE = 2.0**-20
+"""Lower limit of the tolerance before the safety factor: sixteen roundings of float32."""
 ROUNDING_FACTOR = 2.0
 """The absolute tolerance is this many times the expected rounding of the committed words."""
 
@@ -61,7 +61,11 @@ class NoCircuit(RuleError):
 
 @dataclass(frozen=True, eq=False)
 class ProvedProfile(Profile):
-    """The distance of a gradient, and what it is compared with; all in units of the gradient."""
+    """The distance of a gradient, and what it is compared with; all in units of the gradient.
+
+    At the largest lift there is next to nothing to learn: the gradient is below 2^-lift of the
+    usual, and rounding to committed words may be all of it.
+    """
 
     distance: float
     norm: float
@@ -75,7 +79,7 @@ class ProvedProfile(Profile):
         difference = observation.gradient.astype(np.float64) - replay.words
         lift = policy.largest_lift - (replay.headroom or 0)
         return cls(
-            not observation.gradient.any(),
+            not observation.gradient.any() or replay.headroom == 0,
             0,
             float(np.linalg.norm(difference)) * quantum,
             float(np.linalg.norm(replay.words.astype(np.float64))) * quantum,
@@ -105,7 +109,7 @@ class ProvedRule(Rule[ProvedBoundary]):
 
     def replay_options(self, batch_size: int) -> Mapping[str, Any]:
         """Larger batches have more words, whose projections must stay below the same bound."""
-        return {"unit_bits": 46 - min(2, math.ceil(math.log2(batch_size) / 2))}
+        return {"unit_bits": 45 - min(2, math.ceil(math.log2(batch_size) / 2))}
 
     def calibrate(
         self, policy: Policy, observations: Sequence[Observation], alpha: float

@@ -61,7 +61,7 @@ class Rule(ABC, Generic[B]):
     boundary: type[B]
     """The document of its bounds. The default of the document's field `rule` names the rule."""
     replay: ClassVar[str] = "plain"
-    """The kind of the policy's replay that it judges: `plain` or `guided`."""
+    """The kind of the policy's replay that it judges: `plain`, `guided` or `proved`."""
     alpha: ClassVar[float] = 1.0
     """The default safety factor of bounds."""
     grid: ClassVar[tuple[int, ...]] = PAPER_GRID

@@ -24,9 +24,9 @@ RTT_MS = 30.0
 WAITING = """
 from opfl_chain.bench.network import three_parties
 
-with three_parties(30.0) as (local, _):
-    local.wait_until_warm()
-    print(*(party.pid for party in local.parties), flush=True)
+with three_parties(30.0) as parties:
+    parties.local.wait_until_warm()
+    print(*(party.pid for party in parties.local.parties), flush=True)
     input()
 """
 
@@ -96,9 +96,9 @@ def test_parties_apart_meet_and_wait_for_each_other(network: WideAreaNetwork) ->
 
 @pytest.mark.usefixtures("available")
 def test_nothing_is_left_behind() -> None:
-    with three_parties(RTT_MS) as (local, measured_rtt_ms):
-        networks = {network_of(party.pid) for party in local.parties}
-        assert measured_rtt_ms is not None
+    with three_parties(RTT_MS) as parties:
+        networks = {network_of(party.pid) for party in parties.local.parties}
+        assert parties.measured_rtt_ms is not None
     await_disuse(networks)
     assert Path("/dev/net/tun") not in {file.resolve() for file in Path("/proc/self/fd").iterdir()}
 

@@ -7,6 +7,7 @@ from contextlib import suppress
 import numpy as np
 from fuzz_target import Target, joined, parts_of
 
+from opfl_chain.numerics.field import Elements, FieldError
 from opfl_chain.protocol.commitments import Scheme
 from opfl_chain.protocol.delivery import (
     Delivery,
@@ -18,9 +19,13 @@ from opfl_chain.protocol.delivery import (
 )
 from opfl_chain.protocol.errors import DocumentError, ProtocolError, ShareError
 from opfl_chain.protocol.policy import Policy
+from opfl_chain.protocol.proof.folding import LAST_VALUES, Answer
+from opfl_chain.protocol.proof.package import ProofForm, ProofPackage, Sharing
+from opfl_chain.protocol.proof.transcript import Transcript
 from opfl_chain.protocol.shares import SharedVector, SharePackage, verify_components
 from opfl_chain.protocol.verdict import FaultReason, Verdict
 from opfl_chain.rules.paper import PaperBoundary
+from opfl_chain.rules.proved_rule import ProvedBoundary
 from opfl_chain.rules.registry import boundary_from_json
 
 
@@ -67,6 +72,28 @@ def decode_any_delivery(data: bytes) -> Delivery:
     return decoded
 
 
+PROOF = ProofForm((3, 2, 1, 2, LAST_VALUES))
+
+
+def proof_package(rank: int) -> bytes:
+    sharing = Sharing((b"\1" * 32, b"\2" * 32), b"\3" * 32, Transcript(bytes(32)))
+    for count in PROOF.sizes:
+        sharing.share(Elements.of_integers(np.arange(count)))
+    return sharing.packages()[rank].encode()
+
+
+def decode_proof(data: bytes) -> ProofPackage:
+    """Decode for the member that the package names, and use what it holds."""
+    decoded = ProofPackage.decode(data, PROOF, int.from_bytes(data[5:6], "big"))
+    assert len(data) <= PROOF.largest_package
+    with suppress(ShareError):
+        decoded.verify(PROOF)
+    for part in decoded.held:
+        with suppress(ShareError):
+            assert [stage.size for stage in part.stages(PROOF)] == list(PROOF.sizes)
+    return decoded
+
+
 POLICY = {
     "model": {"name": "lenet", "parameters": {"filters": 6, "bias": True, "rate": 0.5, "x": "é"}},
     "optimizer": {"name": "adamw", "learning_rate": 0.001},
@@ -85,6 +112,24 @@ POLICY = {
     "spu": {"version": "0.9.5", "exp_mode": "EXP_PADE"},
 }
 SGD = {"name": "sgd", "learning_rate": 1e-05, "momentum": 0.9}
+PROVED = {
+    "kind": "proved",
+    "largest_lift": 22,
+    "value_bits": 30,
+    "error_bits": 44,
+    "unit_bits": 46,
+    "word_bits": 58,
+    "range_bits": 9,
+    "projections": 128,
+}
+PROVED_BOUNDARY = {
+    "rule": "proved",
+    "policy_hash": "0x" + "ab" * 32,
+    "spu_version": "0.9.5",
+    "coordinates": 10,
+    "relative_tolerance": 4398047,
+    "absolute_tolerance": 549756,
+}
 BOUNDARY = {
     "policy_hash": "0x" + "ab" * 32,
     "spu_version": "0.9.5",
@@ -122,13 +167,39 @@ PROTOCOL_TARGETS = {
         ),
         canonical=True,
     ),
+    "proof-package": Target(
+        decode_proof,
+        ProofPackage.encode,
+        (ShareError,),
+        tuple(proof_package(rank) for rank in range(3)),
+        canonical=True,
+    ),
+    "answer": Target(
+        Answer.decode,
+        Answer.encode,
+        (ShareError,),
+        (Answer(1, 2, 3, 2**127 - 2).encode(),),
+        canonical=True,
+        findings=((2**127 - 1).to_bytes(16, "little") * 4,),
+    ),
+    "field-elements": Target(
+        Elements.decode,
+        Elements.encode,
+        (FieldError,),
+        (Elements.of_python([0, 1, -1]).encode(), b""),
+        canonical=True,
+    ),
     "policy": Target(
         Policy.from_json,
         lambda policy: policy.canonical_json,
         (DocumentError,),
         tuple(
             Policy.from_mapping(fields).canonical_json
-            for fields in (POLICY, POLICY | {"optimizer": SGD})
+            for fields in (
+                POLICY,
+                POLICY | {"optimizer": SGD},
+                POLICY | {"replay": PROVED, "loss_scale": 64 << 22},
+            )
         ),
         canonical=True,
     ),
@@ -136,7 +207,10 @@ PROTOCOL_TARGETS = {
         boundary_from_json,
         lambda boundary: boundary.canonical_json,
         (DocumentError,),
-        (PaperBoundary.from_mapping(BOUNDARY).canonical_json,),
+        (
+            PaperBoundary.from_mapping(BOUNDARY).canonical_json,
+            ProvedBoundary.from_mapping(PROVED_BOUNDARY).canonical_json,
+        ),
         canonical=True,
     ),
     "verdict": Target(

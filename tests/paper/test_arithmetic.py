@@ -62,10 +62,16 @@ def test_costs_add_up() -> None:
         "replay": 0.5,
         "guided_replay": 0.3,
         "guided_boundary": 0.2,
+        "proved_answers": 0.1,
+        "plain_upload": 0.001,
+        "guided_upload": 0.001,
+        "proved_upload": 0.003,
+        "guided_client": 0.004,
+        "proved_client": 0.05,
     }
     beside = RoundCosts(CLIENTS, 0.01, 0.002, 0.001, 10, 0.0001, 5, 0.005, 0.01, 1_000_000)
     rows = cost_rows(stages, beside)["rows"]
-    naive, full, everything, *_, hundredth = rows
+    naive, full, everything, _, _, hundredth, *proved = rows
     gradients = CLIENTS * ROUNDS
     assert naive["seconds"] == pytest.approx(gradients * 1.0001 + ROUNDS * 0.005)
     assert full["seconds"] == pytest.approx(gradients * 0.5001 + ROUNDS * 0.005)
@@ -82,6 +88,13 @@ def test_costs_add_up() -> None:
     assert hundredth["gas"] == ROUNDS * 1_000_000
     assert hundredth["deposit"] == pytest.approx(1.76, abs=0.01)
     assert hundredth["deposit_ratio"] == pytest.approx(1.59, abs=0.01)
+    assert [row["audit_rate"] for row in proved] == [1, 0.1, 0.05, 0.01]
+    # A proof is larger than advice: its transfer counts for those who are audited.
+    without = gradients * (0.003 + 0.01 * (0.1 + 0.0001 + 0.002)) + ROUNDS * 0.005
+    assert proved[-1]["seconds_without_chain_node"] == pytest.approx(without)
+    assert proved[-1]["client_seconds"] == pytest.approx(ROUNDS * 0.05)
+    ratio = proved[-1]["times_cheaper_than_naive_full_mpc_with_clients"]
+    assert ratio == pytest.approx(naive["seconds"] / (without + ROUNDS * 0.05))
 
 
 def test_detection_is_as_the_formula_says() -> None:

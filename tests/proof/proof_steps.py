@@ -16,7 +16,8 @@ from opfl_chain.learning.lenet import LENET_61706
 from opfl_chain.learning.local_step import LocalStep, loss_gradient
 from opfl_chain.learning.model import Model, relu_shapes
 from opfl_chain.learning.operations.table import Operations, Recording
-from opfl_chain.learning.proved_step import mask_words, state_step
+from opfl_chain.learning.proved_step import logit_errors, mask_words, state_step
+from opfl_chain.mpc.replay.default_policy import default_policy
 from opfl_chain.numerics.field import Elements
 from opfl_chain.protocol.inputs import InputFormat
 from opfl_chain.protocol.policy import ProvedReplay
@@ -43,16 +44,10 @@ RANGE = (-0.5, 3.0)
 FRACTION_BITS = 22
 TOLERANCE = Tolerance(1 << 20, int(5e-8 * 2**TOLERANCE_BITS))
 """1e-6 of the norm, and 5e-8."""
-RULES = ProvedReplay(
-    kind="proved",
-    largest_lift=22,
-    value_bits=30,
-    error_bits=44,
-    unit_bits=46,
-    word_bits=58,
-    range_bits=9,
-    projections=128,
-)
+POLICY = default_policy(LENET_61706, rule="proved")
+assert POLICY.proof is not None
+RULES = POLICY.proof
+"""The bits of default policies, for a batch of one."""
 
 Change = Callable[[Elements, Evaluation], Elements]
 """Changes honest words; it may look at all words before them."""
@@ -196,7 +191,8 @@ def honest_step(
     inputs = input_format(model, batch).encode(examples, labels)
     value = advise(statement, inputs)
     masks = masks_of(model, statement, value, batch)
-    gradient = step.run(weights, examples, labels, masks=masks).gradient
+    errors = logit_errors(statement, value) / batch
+    gradient = step.run(weights, examples, labels, masks=masks, errors=errors).gradient
     words = GRADIENTS.encode_array("gradient", gradient)
     return Step(model, weights, examples, labels, statement, inputs, words)
 

@@ -33,7 +33,7 @@ from opfl_chain.protocol.proof.wires import StatementError, constant
 
 
 def test_weights_of_which_an_equation_could_wrap_around_are_refused() -> None:
-    weights = {name: 10 * array for name, array in random_weights(LENET_61706, 1).items()}
+    weights = {name: 100 * array for name, array in random_weights(LENET_61706, 1).items()}
     with pytest.raises(StatementError, match=r"could wrap around.*Weights are too large"):
         state(LENET_61706, weights, 1)
 
@@ -60,8 +60,8 @@ def test_a_batch_too_large_for_the_bits_is_refused() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"value_bits": 8, "error_bits": 8}, "the gradient has 18 fraction bits, it needs 63"),
-        ({"error_bits": 30}, "more value_bits or error_bits, or fewer unit_bits"),
+        ({"value_bits": 8, "error_bits": 8}, "the gradient has 18 fraction bits, it needs 62"),
+        ({"error_bits": 29}, "more value_bits or error_bits, or fewer unit_bits"),
         ({"range_bits": 20, "value_bits": 40, "unit_bits": 28}, "too large to be shown"),
         ({"value_bits": 40, "error_bits": 60}, "could wrap around|beyond"),
     ],

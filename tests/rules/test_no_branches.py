@@ -15,12 +15,18 @@ PACKAGE = Path(opfl_chain.__file__).parent
 
 NAMES = {rule.name for rule in BUILTIN_RULES}
 CLASSES = {
-    *(f"{rule}{part}" for rule in ("Paper", "Guided") for part in ("Boundary", "Profile", "Rule")),
-    *("PlainReplay", "GuidedReplay"),
+    *(
+        f"{rule}{part}"
+        for rule in ("Paper", "Guided", "Proved")
+        for part in ("Boundary", "Profile", "Rule")
+    ),
+    *("PlainReplay", "GuidedReplay", "ProvedReplay"),
 }
 
 ALLOWED = {
     "protocol/policy.py": "declares the kinds of replay",
+    "bench/audit.py": "measures all kinds of audits side by side",
+    "bench/audit_stages.py": "measures all kinds of audits side by side",
     "bench/naive.py": "measures the paper's algorithm as printed",
     "lab/sample_step.py": "constructs a boundary of either rule, to measure their circuits",
 }

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 
 from opfl_chain.chain.bindings.events import JobCreated
 from opfl_chain.chain.keys import sign_statement
-from opfl_chain.protocol.exchange import Answers, Report, ReportRow, encode_answers
+from opfl_chain.protocol.exchange import Answers, Report, ReportRow, encode_revealed
 from opfl_chain.protocol.proof.folding import Answer
 from opfl_chain.protocol.published_answers import (
     ANSWERS,
@@ -71,13 +71,13 @@ class Exchange:
 
     def messages(self):
         found = {}
+        heard = [
+            Report(rank, self.subjects[rank], tuple(self.rows[rank])).encode() for rank in range(3)
+        ]
         for rank in range(3):
-            report = Report(rank, self.subjects[rank], tuple(self.rows[rank]))
-            for stage, body in (
-                (REPORT, report.encode()),
-                (ANSWERS, encode_answers(rank, self.sheets[rank])),
-            ):
-                found[rank, stage] = self.signed(rank, stage, body)
+            body = encode_revealed(rank, heard, self.sheets[rank])
+            found[rank, REPORT] = self.signed(rank, REPORT, heard[rank])
+            found[rank, ANSWERS] = self.signed(rank, ANSWERS, body)
         return found
 
     def signed(self, rank, stage, body, number=None):

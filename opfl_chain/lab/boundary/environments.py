@@ -33,7 +33,8 @@ from opfl_chain.protocol.advice import Advice, advise
 from opfl_chain.protocol.policy import Policy
 from opfl_chain.rules.evidence import Observation, Profile, Replayed
 
-Execution = Callable[[HonestStep], Computed]
+Execution = Callable[..., Computed]
+"""Executes a step, with the options `masks` and `errors` along a given path."""
 Make = Callable[[Model, int | None], Execution]
 """Makes an execution from a model and its largest lift (None for a plain replay)."""
 
@@ -63,10 +64,12 @@ def _torch(threads: int, onednn: bool) -> Make:
         device = torch.device("cpu")
         local = LocalStep(model, device, threads=threads, largest_lift=largest_lift)
 
-        def run(step: HonestStep) -> Computed:
+        def run(step: HonestStep, **path: Any) -> Computed:
             weights = model.layout.unflatten(step.weights)
             with _onednn(onednn):
-                result = local.run(weights, step.examples, step.labels, pre_activations=True)
+                result = local.run(
+                    weights, step.examples, step.labels, pre_activations=True, **path
+                )
             return Computed(result.gradient, result.logits, result.relu_inputs)
 
         return run
@@ -121,8 +124,10 @@ def environment_rows(evaluated: Evaluated, replay_all: ReplayAll) -> list[dict[s
     steps = evaluated.sample(extent.environment_steps)
     for done, t in enumerate(steps, 1):
         step, replayed = records.step(t), records.store.load_replay(records.rule.name, t)
+        path = records.path(t)
         for name, run in environments.items():
-            _compare(found[name], evaluated, step, replayed, replace(step, **vars(run(step))))
+            there = replace(step, **vars(run(step, **path)))
+            _compare(found[name], evaluated, step, replayed, there)
         records.progress(f"environments of {records.run}, {records.rule.name}", done, len(steps))
     return [_row(evaluated, name, each, replay_all) for name, each in found.items()]
 

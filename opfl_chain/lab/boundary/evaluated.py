@@ -63,7 +63,12 @@ class Evaluated:
     @property
     def names(self) -> Row:
         run = self.records.run
-        return {"rule": self.records.rule.name, "model": run.model.name, "dataset": run.dataset}
+        return {
+            "rule": self.records.rule.name,
+            "model": run.model.name,
+            "dataset": run.dataset,
+            "batch_size": run.batch_size,
+        }
 
     def rate(self, boundary: Boundary, steps: Iterable[int]) -> Row:
         profiles = self.records.profiles

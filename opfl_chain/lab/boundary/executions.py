@@ -104,7 +104,13 @@ class FloatStep:
         self._forward = jax.jit(self._logits)
         self._backward = jax.jit(self._gradient)
 
-    def run(self, step: HonestStep, masks: Mapping[str, Any] | None = None) -> Computed:
+    def run(
+        self,
+        step: HonestStep,
+        masks: Mapping[str, Any] | None = None,
+        errors: NDArray[np.float64] | None = None,
+    ) -> Computed:
+        """Run a step, with these masks and errors of the logits if they are given."""
         dtype = np.float64 if self._double else np.float32
         held = self._ring.nearest(step.weights).astype(dtype)
         weights = self.model.layout.unflatten(held)
@@ -112,7 +118,10 @@ class FloatStep:
         given = {name: np.asarray(mask, dtype) for name, mask in (masks or {}).items()} or None
         with enable_x64(self._double):
             logits, values = self._forward(weights, examples, given)
-            pulled = self._difference(np.asarray(logits, np.float64), step.labels).astype(dtype)
+            pulled = errors
+            if pulled is None:
+                pulled = self._difference(np.asarray(logits, np.float64), step.labels)
+            pulled = pulled.astype(dtype)
             gradient = self._backward(weights, examples, given, pulled)
         return Computed(*(np.asarray(each, np.float32) for each in (gradient, logits, values)))
 

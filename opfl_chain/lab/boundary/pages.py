@@ -18,7 +18,7 @@ from opfl_chain.system.files import write_atomically
 
 Row = dict[str, Any]
 
-NAMES = ("rule", "model", "dataset")
+NAMES = ("rule", "model", "dataset", "batch_size")
 COUNTS = ("honest_steps", "rejected", "rejected_by_cause", "frr", "frr_upper95")
 
 TABLES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
@@ -45,7 +45,7 @@ TABLES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (
         "runs",
         "How far the runs were trained",
-        ("model", "dataset", "training_steps", "recorded_steps", "test_accuracy"),
+        ("model", "dataset", "batch_size", "training_steps", "recorded_steps", "test_accuracy"),
     ),
     ("totals", "All runs together", ("rule", *COUNTS)),
     (
@@ -65,10 +65,9 @@ TABLES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ),
     (
         "trade_off",
-        "Safety factor of the guided rule",
+        "Safety factors",
         (
-            "model",
-            "dataset",
+            *NAMES,
             "alpha",
             "honest_steps",
             "rejected",
@@ -99,8 +98,7 @@ TABLES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         "mask_attack",
         "A cheat that chooses its masks within the tolerance",
         (
-            "model",
-            "dataset",
+            *NAMES,
             "mask_tolerance_quanta",
             "honest_wrong_side_max_quanta",
             "steps",

@@ -107,7 +107,8 @@ def draw_excess(evaluated: Sequence[Evaluated], path: Path) -> None:
 
 
 def _run_of(row: dict[str, Any]) -> str:
-    return f"{row['model']}-{row['dataset']}"
+    batch = f"-batch{row['batch_size']}" if row["batch_size"] > 1 else ""
+    return f"{row['model']}-{row['dataset']}{batch}"
 
 
 def draw_profiles(evaluated: Evaluated, path: Path) -> None:
@@ -115,6 +116,8 @@ def draw_profiles(evaluated: Evaluated, path: Path) -> None:
     records = evaluated.records
     profiles = [records.profiles[t] for t in evaluated.held_out]
     panels = records.rule.panels(evaluated.boundary, records.policy, profiles)
+    if not panels:
+        return
     figure, all_axes = new_figure(5.2 * len(panels), 3.8, columns=len(panels))
     for axes, panel in zip(all_axes, panels, strict=True):
         _draw(axes, records.policy.quantile_grid, panel.steps, panel.bounds)

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from opfl_chain.lab.boundary.records import RunName
+from opfl_chain.lab.calibration.implied import ImpliedReplayer, StepReplayer
 from opfl_chain.lab.calibration.replayer import WIDTH, Replayer, StepReplays
 from opfl_chain.lab.calibration.run import Progress, claim_folder, replay_and_record
 from opfl_chain.lab.calibration.steps import HonestStep, StepStore, honest_run, spread_steps
 from opfl_chain.learning.data.datasets import load_dataset
 from opfl_chain.mpc.local import Committee, LocalCommittee, MemoryCommittee
-from opfl_chain.mpc.replay.default_policy import default_policy
 from opfl_chain.protocol.policy import Policy
 from opfl_chain.rules.evidence import Replayed
 from opfl_chain.rules.rule import AnyRule
@@ -64,7 +64,7 @@ QUICK_PLAN = RecordingPlan(400, 20, 20, 20, 2)
 
 
 def plan_of(run: RunName, quick: bool) -> RecordingPlan:
-    return QUICK_PLAN if quick else PLANS.get(str(run), QUICK_PLAN)
+    return QUICK_PLAN if quick else PLANS.get(f"{run.model.name}-{run.dataset}", QUICK_PLAN)
 
 
 def record(
@@ -80,7 +80,7 @@ def record(
     store = StepStore(root / str(run))
     missing = set(plan.kept) - set(store.steps())
     if missing:
-        dataset, policy = load_dataset(run.dataset, data_dir), default_policy(run.model)
+        dataset, policy = load_dataset(run.dataset, data_dir), run.policy()
         claim_folder(store.folder, policy, dataset)
         length = max(missing) + 1
         for t, _, step in honest_run(policy, dataset.train, length, missing):
@@ -92,11 +92,19 @@ def record(
         steps = [t for t in plan.replayed(rule) if t not in done]
         if not steps:
             continue
-        policy = default_policy(run.model, rule=rule)
-        with committees() as committee:
-            replayer = Replayer(committee, policy, StepReplays(policy, WIDTH))
+        with replaying(run.policy(rule), committees) as replayer:
             for count in replay_and_record(replayer, store, rule.name, steps):
                 progress(f"replaying {run}, {rule.name}", count, len(steps))
+
+
+@contextmanager
+def replaying(policy: Policy, committees: Committees) -> Iterator[StepReplayer]:
+    """Yield a replayer of steps; a committee is started unless clients prove their steps."""
+    if policy.proof is not None:
+        yield ImpliedReplayer(policy)
+        return
+    with committees() as committee:
+        yield Replayer(committee, policy, StepReplays(policy, WIDTH))
 
 
 @contextmanager
@@ -117,8 +125,7 @@ def replayed_by(
     def replay_all(policy: Policy, steps: Sequence[HonestStep]) -> Sequence[Replayed]:
         if not steps:
             return []
-        with committees() as committee:
-            replayer = Replayer(committee, policy, StepReplays(policy, WIDTH))
+        with replaying(policy, committees) as replayer:
             return list(replayer.replay_all(steps))
 
     return replay_all

@@ -8,27 +8,31 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
 from opfl_chain.lab.calibration.run import FILE, Progress
-from opfl_chain.lab.calibration.steps import HonestStep, StepStore
+from opfl_chain.lab.calibration.steps import ANY_TOLERANCE, HonestStep, StepStore
 from opfl_chain.lab.errors import NoSuchRun, RecordsInconsistent, RecordsMissing
 from opfl_chain.learning.data.datasets import DATASETS
-from opfl_chain.learning.local_step import LocalStep
+from opfl_chain.learning.local_step import LocalStep, StepResult
 from opfl_chain.learning.model import Model
+from opfl_chain.learning.proved_client import ProvedStep
 from opfl_chain.learning.registry import MODELS, model_named
 from opfl_chain.mpc.replay.default_policy import default_policy
 from opfl_chain.protocol.advice import lift_of
 from opfl_chain.protocol.policy import Policy
 from opfl_chain.rules.boundary import Boundary
 from opfl_chain.rules.evidence import Observation, Profile
+from opfl_chain.rules.registry import DEFAULT_RULE
 from opfl_chain.rules.rule import AnyRule, NothingToCalibrate
+
+_BATCH = "-batch"
 
 
 def check_claim(folder: Path, policy: Policy) -> None:
@@ -57,7 +61,7 @@ def check_policy(policy: Policy, model: Model, store: StepStore, rule: str, t: i
             )
     logits = step.logits.astype(np.float64)
     lift = lift_of(logits, step.labels, policy.largest_lift) if policy.replay.advised else 0
-    if replayed.lift != lift:
+    if policy.proof is None and replayed.lift != lift:
         raise RecordsInconsistent(
             store.folder,
             f"step {t} was replayed with lift {replayed.lift}, the policy gives {lift}",
@@ -78,20 +82,29 @@ def quiet(what: str, done: int, total: int) -> None:
 
 @dataclass(frozen=True)
 class RunName:
-    """A model and its data set, which name the folder of a run."""
+    """A model, its data set and the size of batches, which name the folder of a run."""
 
     model: Model
     dataset: str
+    batch_size: int = 1
 
     @classmethod
     def parse(cls, name: str) -> RunName:
+        """Read MODEL-DATASET or MODEL-DATASET-batchN."""
+        rest, _, batch = name.partition(_BATCH)
         for model in MODELS:
-            if name.removeprefix(f"{model}-") in DATASETS:
-                return cls(model_named(model), name.removeprefix(f"{model}-"))
+            dataset = rest.removeprefix(f"{model}-")
+            if dataset in DATASETS and (batch.isdecimal() or rest == name):
+                return cls(model_named(model), dataset, int(batch or 1))
         raise NoSuchRun(name, list(MODELS), list(DATASETS))
 
     def __str__(self) -> str:
-        return f"{self.model.name}-{self.dataset}"
+        batch = f"{_BATCH}{self.batch_size}" if self.batch_size > 1 else ""
+        return f"{self.model.name}-{self.dataset}{batch}"
+
+    def policy(self, rule: AnyRule = DEFAULT_RULE) -> Policy:
+        """Return the default policy of the run under a rule."""
+        return default_policy(self.model, rule=rule, batch_size=self.batch_size)
 
 
 @dataclass(eq=False)
@@ -104,6 +117,7 @@ class RuleRecords:
     steps: Sequence[int]
     progress: Progress = quiet
     _alone: dict[tuple[int, float], Boundary] = field(default_factory=dict)
+    _last: HonestStep | None = None
 
     @classmethod
     def open(
@@ -121,13 +135,13 @@ class RuleRecords:
                 store.folder, f"step {strays[0]} is replayed, but not recorded"
             )
         records = cls(run, rule, store, replayed, progress)
-        check_claim(store.folder, default_policy(run.model))
+        check_claim(store.folder, run.policy())
         check_policy(records.policy, run.model, store, rule.name, replayed[0])
         return records
 
     @cached_property
     def policy(self) -> Policy:
-        return default_policy(self.run.model, rule=self.rule)
+        return self.run.policy(self.rule)
 
     def observation(self, t: int) -> Observation:
         """Return the replay of a step, paired with the honest client's commitment."""
@@ -139,18 +153,40 @@ class RuleRecords:
         """Return the step of a client under this rule.
 
         Recorded clients advise, and commit to zero where there is nothing to learn. A client that
-        does not advise commits to its gradient, however small.
+        does not advise commits to its gradient, however small; one that proves it runs the step
+        along its proof.
         """
         step = self.store.load_step(t)
-        if self.policy.replay.advised or step.gradient.any():
+        if self.policy.proof is None and (self.policy.replay.advised or step.gradient.any()):
             return step
+        if self._last is None or self._last.t != t:
+            weights = self.run.model.layout.unflatten(step.weights)
+            given = weights, step.examples, step.labels
+            result = self._local_step.run(*given, **self.path(t))
+            self._last = replace(step, gradient=result.gradient)
+        return self._last
+
+    def path(self, t: int) -> Mapping[str, Any]:
+        """Return what every execution of a step follows: the options of the local step."""
+        if self.policy.proof is None:
+            return {}
+        step, taken = self.store.load_step(t), {}
+
+        def keep(*given: Any, **options: Any) -> StepResult:
+            taken.update(options)
+            return self._local_step.run(*given)
+
         weights = self.run.model.layout.unflatten(step.weights)
-        result = self._local_step.run(weights, step.examples, step.labels)
-        return replace(step, gradient=result.gradient)
+        self._proved_step.run(weights, step.examples, step.labels, keep)
+        return {name: taken[name] for name in ("masks", "errors")}
 
     @cached_property
     def _local_step(self) -> LocalStep:
         return LocalStep.of_policy(self.policy)
+
+    @cached_property
+    def _proved_step(self) -> ProvedStep:
+        return ProvedStep(self.policy, ANY_TOLERANCE)
 
     @cached_property
     def profiles(self) -> dict[int, Profile]:

@@ -38,6 +38,7 @@ def _row(records: RuleRecords, data_dir: Path | None) -> dict[str, Any]:
     return {
         "model": run.model.name,
         "dataset": run.dataset,
+        "batch_size": run.batch_size,
         "training_steps": last + 1,
         "recorded_steps": len(records.store.steps()),
         "test_examples": found.examples,
@@ -53,7 +54,8 @@ def across_datasets(all_evaluated: Sequence[Evaluated]) -> list[Row]:
         for other in all_evaluated
         if one is not other
         and one.records.rule == other.records.rule
-        and one.records.run.model is other.records.run.model
+        and one.records.run.model.name == other.records.run.model.name
+        and one.records.run.batch_size == other.records.run.batch_size
     ]
 
 

@@ -5,20 +5,21 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from opfl_chain.lab.calibration.run import CalibrationPlan, CalibrationRun
+from opfl_chain.lab.calibration.proving import BOUNDS, StepProver, tolerance_of
+from opfl_chain.lab.calibration.run import CalibrationPlan, CalibrationRun, evenly
 from opfl_chain.lab.errors import PlanInvalid
 from opfl_chain.lab.statistics import upper_bound
 from opfl_chain.protocol.policy import Policy
 from opfl_chain.render.plots import BLUE, GREY, ORANGE, add_legend, dress, new_figure, save
 from opfl_chain.rules.boundary import Boundary
-from opfl_chain.rules.evidence import Observation, QuantilePanel
+from opfl_chain.rules.evidence import Observation, QuantilePanel, RunSeries
 from opfl_chain.rules.registry import rule_of
 from opfl_chain.rules.rule import AnyRule
 from opfl_chain.system.files import write_atomically
@@ -37,9 +38,14 @@ def draw(
 ) -> None:
     """Plot the quantiles of honest steps and their bound into a PNG file."""
     rule, policy = rule_of(boundary), observations[0].policy
-    panels = rule.panels(boundary, policy, [rule.profile(each) for each in observations])
+    profiles = [rule.profile(each) for each in observations]
+    panels = rule.panels(boundary, policy, profiles)
     tolerance = rule.mask_tolerance(boundary)
-    figure, all_axes = new_figure(10.4, 4.2, columns=len(panels) + (tolerance is not None))
+    series = None if panels else rule.largest_of_steps(boundary, profiles)
+    columns = len(panels) + (tolerance is not None) + (series is not None)
+    figure, all_axes = new_figure(10.4, 4.2, columns=columns)
+    if series is not None:
+        _draw_series(all_axes[0], steps, series)
     for axes, panel in zip(all_axes, panels, strict=False):
         _draw_quantiles(axes, policy.quantile_grid, panel)
         axes.set_title(panel.title)
@@ -50,6 +56,14 @@ def draw(
         axes.set_ylim(bottom=0)
         add_legend(axes, size=9)
     save(figure, path)
+
+
+def _draw_series(axes: Axes, steps: Sequence[int], series: RunSeries) -> None:
+    axes.scatter(steps, series.steps, s=12, color=_HONEST, label="steps")
+    axes.axhline(series.bound, color=_BOUND, linewidth=2, label="bound")
+    axes.set_xlabel("training step")
+    axes.set_ylabel(series.unit)
+    axes.set_title(series.title)
 
 
 def _draw_advice(
@@ -138,6 +152,8 @@ class CalibrationReport:
     own: Trial
     """The steps calibrated on: accepted by construction if alpha is at least 1."""
     held_out: Trial
+    used: Mapping[str, float] = field(default_factory=dict)
+    """The largest used part of every bound of a proof; empty if steps are replayed."""
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -154,6 +170,7 @@ class CalibrationReport:
                 **self.own.fields,
             },
             "held_out": self.held_out.fields,
+            **({"largest_use_of_bounds": dict(self.used)} if self.used else {}),
         }
 
     @property
@@ -187,6 +204,10 @@ class CalibrationReport:
                 f"| of these outside | {len(self.own.rejections):,} |",
                 f"| policy | `{fields['policy_hash']}` |",
                 f"| boundary | `{fields['boundary_hash']}` |",
+                *(
+                    f"| largest use of bound: {name} | {used:.0%} |"
+                    for name, used in self.used.items()
+                ),
                 *_causes(self.held_out),
                 "",
                 "![Median, range and bound](boundary.png)",
@@ -232,7 +253,24 @@ def calibrated(run: CalibrationRun, plan: CalibrationPlan, alpha: float) -> Cali
         plan.calibration,
         Trial.of(boundary, zip(plan.calibration, observations, strict=True)),
         Trial.of(boundary, held_out),
+        used_bounds(run, boundary, plan),
     )
+
+
+REHEARSED: Final = 20
+"""The number of steps that a calibration evaluates with the coins of a proof."""
+
+
+def used_bounds(
+    run: CalibrationRun, boundary: Boundary, plan: CalibrationPlan
+) -> Mapping[str, float]:
+    """Return the largest part of every bound that steps of the run use, if clients prove them."""
+    if run.policy.proof is None:
+        return {}
+    prover = StepProver(run.policy, tolerance_of(boundary))
+    steps = evenly(plan.kept, min(REHEARSED, len(plan.kept)))
+    found = [prover.used(run.store.load_step(t)) for t in steps]
+    return {name: max(each[name] for each in found) for name in BOUNDS}
 
 
 def write_result(run: CalibrationRun, plan: CalibrationPlan, alpha: float) -> CalibrationReport:

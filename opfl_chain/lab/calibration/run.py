@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from opfl_chain.lab import errors
+from opfl_chain.lab.calibration.implied import ImpliedReplayer, StepReplayer
 from opfl_chain.lab.calibration.replayer import WIDTH, Replayer, StepReplays
 from opfl_chain.lab.calibration.steps import StepStore, honest_run
 from opfl_chain.learning.data.examples import Dataset
@@ -24,6 +25,8 @@ from opfl_chain.rules.registry import (
     require_all_named,
     require_plugins,
     rule_for,
+    rule_named,
+    rule_of_kind,
 )
 from opfl_chain.rules.rule import AnyRule
 from opfl_chain.system.files import write_atomically
@@ -147,6 +150,10 @@ class CalibrationRun:
         self, plan: CalibrationPlan, progress: Progress, notice: Callable[[str], None]
     ) -> None:
         """Record missing replays, with a new session after each failure."""
+        if self.policy.proof is not None:
+            missing = self._missing(plan)
+            self._record(ImpliedReplayer(self.policy), missing, plan, progress)
+            return
         replays = StepReplays(self.policy, WIDTH)
         failures = 0
         while missing := self._missing(plan):
@@ -174,12 +181,20 @@ class CalibrationRun:
         plan: CalibrationPlan,
         progress: Progress,
     ) -> None:
-        total = len(plan.kept)
         seconds = SESSION_SECONDS + SECONDS_PER_STEP * len(missing)
         with LocalCommittee() as local, local.session(seconds=seconds) as committee:
-            replayer = Replayer(committee, self.policy, replays)
-            for done in replay_and_record(replayer, self.store, self.rule.name, missing):
-                progress("replaying", total - len(missing) + done, total)
+            self._record(Replayer(committee, self.policy, replays), missing, plan, progress)
+
+    def _record(
+        self,
+        replayer: StepReplayer,
+        missing: Sequence[int],
+        plan: CalibrationPlan,
+        progress: Progress,
+    ) -> None:
+        total = len(plan.kept)
+        for done in replay_and_record(replayer, self.store, self.rule.name, missing):
+            progress("replaying", total - len(missing) + done, total)
 
     def _observation(self, t: int) -> Observation:
         gradient = self.store.load_step(t).gradient
@@ -187,7 +202,7 @@ class CalibrationRun:
 
 
 def replay_and_record(
-    replayer: Replayer, store: StepStore, rule: str, steps: Sequence[int]
+    replayer: StepReplayer, store: StepStore, rule: str, steps: Sequence[int]
 ) -> Iterator[int]:
     """Replay recorded steps, and yield the number done after each."""
     replayed = replayer.replay_all(store.load_step(t) for t in steps)
@@ -196,17 +211,34 @@ def replay_and_record(
         yield done
 
 
+def rule_chosen(name: str | None, kind: str | None) -> AnyRule | None:
+    """Return the rule of this name or kind of audits; raise if both are given and differ."""
+    named = rule_named(name) if name else None
+    if kind is None:
+        return named
+    of_kind = rule_of_kind(kind)
+    if named is not None and named.replay != kind:
+        raise errors.PlanInvalid(
+            f"rule {named.name} is for {named.replay} audits, not for {kind} ones (--kind)"
+        )
+    return named or of_kind
+
+
 def policy_for(
-    model: str | None, rule: AnyRule | None, file: Path | None
+    model: str | None, rule: AnyRule | None, file: Path | None, batch_size: int | None = None
 ) -> tuple[Policy, AnyRule]:
     """Return policy and rule; raise if the file is for another model or rule than requested."""
     if file is None:
         chosen = rule or DEFAULT_RULE
-        return default_policy(model_named(model or LENET_61706.name), rule=chosen), chosen
+        named = model_named(model or LENET_61706.name)
+        return default_policy(named, rule=chosen, batch_size=batch_size or 1), chosen
     policy = Policy.from_json(file.read_bytes())
     model_of(policy)  # raises if it is unknown
     if model not in (None, policy.model.name):
         raise errors.PlanInvalid(_not_for(file, "model", policy.model.name, model))
+    if batch_size not in (None, policy.data.batch_size):
+        found = str(policy.data.batch_size)
+        raise errors.PlanInvalid(_not_for(file, "batch", f"size {found}", f"size {batch_size}"))
     if rule is not None and rule.replay != policy.replay.kind:
         raise errors.PlanInvalid(_not_for(file, "rule", rule_for(policy).name, rule.name))
     return policy, rule or rule_for(policy)

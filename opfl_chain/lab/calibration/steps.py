@@ -8,7 +8,7 @@ import os
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from zipfile import BadZipFile
 
 import numpy as np
@@ -19,12 +19,17 @@ from opfl_chain.learning.data.examples import Examples
 from opfl_chain.learning.data.partition import ClientData
 from opfl_chain.learning.local_step import LocalStep, StepResult
 from opfl_chain.learning.optimizers import ModelOptimizer, OptimizerState
+from opfl_chain.learning.proved_client import ProvedStep
+from opfl_chain.learning.registry import model_of
 from opfl_chain.learning.seeded import initial_parameters
 from opfl_chain.protocol.policy import Policy
+from opfl_chain.protocol.proof.closing import Tolerance
 from opfl_chain.rules.evidence import Replayed
 
 Array = NDArray[np.float32]
 _STEPS = "steps"
+ANY_TOLERANCE: Final = Tolerance(1, 1)
+"""Advice and the gradient that it implies do not depend on the tolerance."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,12 +80,32 @@ def honest_run(
     policy: Policy, examples: Examples, steps: int, kept: Collection[int], client: int = 0
 ) -> Iterator[tuple[int, Array, HonestStep | None]]:
     """Train one client alone. Yields each step's number, its weights and, if kept, the step."""
+    committed = Committed(policy)
     for each in trained_steps(policy, examples, steps, kept, client):
-        yield each.t, each.weights, _honest_step(each) if each.t in kept else None
+        step = _honest_step(each, committed.result(each)) if each.t in kept else None
+        yield each.t, each.weights, step
 
 
-def _honest_step(trained: TrainedStep) -> HonestStep:
-    result = trained.result
+class Committed:
+    """The results that honest clients of a policy commit to.
+
+    A client that proves its step runs it along its proof. Training goes on from the step without
+    proof, so that a run is the same whichever of its steps are kept.
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        self._layout = model_of(policy).layout
+        self._proved = ProvedStep(policy, ANY_TOLERANCE) if policy.proof is not None else None
+
+    def result(self, trained: TrainedStep) -> StepResult:
+        """Return the result of a step as its client commits to it."""
+        if self._proved is None:
+            return trained.result
+        weights = self._layout.unflatten(trained.weights)
+        return self._proved.run(weights, trained.examples, trained.labels).result
+
+
+def _honest_step(trained: TrainedStep, result: StepResult) -> HonestStep:
     return HonestStep(
         trained.t,
         trained.weights,

@@ -27,7 +27,7 @@ REPLAYS: dict[str, dict[str, Any]] = {
         "kind": "proved",
         "largest_lift": LARGEST_LIFT,
         "value_bits": 30,
-        "error_bits": 44,
+        "error_bits": 38,
         "word_bits": 58,
         "range_bits": 9,
         "projections": 128,

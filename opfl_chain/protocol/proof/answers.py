@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from opfl_chain.numerics.field import Elements
 from opfl_chain.numerics.projections import project_words
+from opfl_chain.protocol.errors import ShareError
 from opfl_chain.protocol.proof import folding
 from opfl_chain.protocol.proof.closing import MASKS, STAGES, Statement
 from opfl_chain.protocol.proof.combination import Coefficients, Coins
@@ -46,7 +47,11 @@ class Query:
         tossed: Sequence[bytes] = (),
     ) -> Query:
         """Derive the queries from the leaf hashes of a proof."""
-        projections = statement.rules.projections
+        projections, form = statement.rules.projections, ProofForm.of(statement)
+        if len(leaves.hashes) != (expected := 2 + len(form.sizes)):
+            raise ShareError(
+                f"a proof has {len(leaves.hashes)} leaf hashes, this statement takes {expected}"
+            )
         after = leaves.transcripts(Transcript.start(context, statement.hash), tossed)
         small = sum(wire.size for wire in statement.shown_small)
         coins = Coins(
@@ -56,7 +61,7 @@ class Query:
         )
         return cls(
             statement,
-            ProofForm.of(statement),
+            form,
             coins,
             Coefficients.draw(statement, coins, after[STAGES - 1]),
             after[STAGES:],
@@ -76,6 +81,14 @@ class Query:
         a difference between them.
         """
         statement = self.statement
+        for name, words, expected in (
+            ("gradient", gradient, statement.coordinates),
+            ("input", training_input, statement.input_words),
+        ):
+            if words.size != expected:
+                raise ShareError(
+                    f"the {name} has {words.size:,} words, this statement takes {expected:,}"
+                )
         value = Evaluation(Elements.scalar(1 if part.index == 0 else 0))
         stages = part.stages(self.form)
         for stage in range(STAGES):

@@ -101,6 +101,11 @@ class Statement:
         return sum(term.size for term in self.gradient)
 
     @property
+    def input_words(self) -> int:
+        """The number of committed words of the input."""
+        return sum(ring.wire.size for ring in self.rings if ring.name != PROJECTED_COMMITMENT)
+
+    @property
     def gradient_bits(self) -> int:
         """The fraction bits of the gradient that follows from the advice."""
         return max(term.bits for term in self.gradient)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from opfl_chain.numerics.field import Elements
-from opfl_chain.numerics.projections import project
 from opfl_chain.protocol.errors import ShareError
 from opfl_chain.protocol.proof.closing import PROJECTED_COMMITMENT, Statement
 from opfl_chain.protocol.proof.statement import Equation, Words, quadratic_value
@@ -97,11 +96,6 @@ def scaled_residuals(statement: Statement, value: Evaluation, projected: Element
 def small_vector(statement: Statement, value: Evaluation) -> Elements:
     """Return all that is shown to be small."""
     return Elements.concatenate([value(wire) for wire in statement.shown_small])
-
-
-def projected_words(statement: Statement, value: Evaluation, coins: bytes) -> Elements:
-    """Return the projections of all that is shown to be small."""
-    return project(small_vector(statement, value), coins, statement.rules.projections)
 
 
 def biased_digits(statement: Statement, projections: Elements) -> Elements:

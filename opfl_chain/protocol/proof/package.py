@@ -113,6 +113,11 @@ class ProofComponent:
 
     def stages(self, form: ProofForm) -> list[Elements]:
         """Return the words of all stages."""
+        if len(self.sent) != (expected := form.sent_size(self.index)):
+            raise ShareError(
+                f"component {self.index} of the proof has {len(self.sent):,} bytes, this statement"
+                f" takes {expected:,}"
+            )
         if self.index != SENT_AS_WORDS:
             return [expand_stage(self.sent, stage, count) for stage, count in enumerate(form.sizes)]
         try:

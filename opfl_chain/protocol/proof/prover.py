@@ -6,7 +6,7 @@ in the clear and with the very coins of its proof, before anybody sees it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -129,18 +129,29 @@ class Prover:
 
     def prove(self) -> Proof:
         """Advise, share and prove."""
-        statement, projections = self.statement, self.statement.rules.projections
         self.advise_all()
-        transcript = self._share(0)
-        on_gradient = transcript.coins("gradient", statement.coordinates, projections)
+        coins, transcript, usage = self._evaluate(self._share)
+        coefficients = Coefficients.draw(self.statement, coins, transcript)
+        combined = coefficients.combine(self.value)
+        folding.prove(combined, self.value(self._wire(MASKS)), self.sharing.share)
+        return Proof(self.sharing.packages(), usage)
+
+    def rehearse(self, seed: bytes) -> Usage:
+        """Evaluate the statement on the advice with coins of a seed. Nothing is shared."""
+        start = Transcript.start(seed, self.statement.hash)
+        return self._evaluate(lambda stage: start.then(bytes([stage])))[2]
+
+    def _evaluate(self, after: Callable[[int], Transcript]) -> tuple[Coins, Transcript, Usage]:
+        """Compute all words that depend on coins; `after` has the coins that follow a stage."""
+        statement, projections = self.statement, self.statement.rules.projections
+        on_gradient = after(0).coins("gradient", statement.coordinates, projections)
         projected = self._project_gradient(on_gradient)
         for group in statement.stage(1):
             self.value.set(group.wire, self.advise(group))
-        transcript = self._share(1)
-        on_residuals = transcript.coins("residuals", statement.residuals, projections)
+        on_residuals = after(1).coins("residuals", statement.residuals, projections)
         residuals = scaled_residuals(statement, self.value, projected)
         self.put(RESIDUAL_PROJECTIONS, project(residuals, on_residuals, projections))
-        transcript = self._share(2)
+        transcript = after(2)
         small = small_vector(statement, self.value)
         on_words = transcript.coins("words", small.size, projections)
         of_words = project(small, on_words, projections)
@@ -149,12 +160,8 @@ class Prover:
         for group in statement.stage(3):
             if group.name not in (WORD_DIGITS, MASKS):
                 self.value.set(group.wire, self.advise(group))
-        transcript = self._share(3)
         coins = Coins(on_gradient, on_residuals, on_words)
-        coefficients = Coefficients.draw(statement, coins, transcript)
-        combined = coefficients.combine(self.value)
-        folding.prove(combined, self.value(self._wire(MASKS)), self.sharing.share)
-        return Proof(self.sharing.packages(), self._usage(projected, of_words))
+        return coins, after(3), self._usage(projected, of_words)
 
     def _share(self, stage: int) -> Transcript:
         groups = self.statement.stage(stage)

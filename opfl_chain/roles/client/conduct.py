@@ -58,6 +58,8 @@ class LocalContribution:
     """The proof of the step, encoded as the client keeps it, if the job's steps are proved."""
     refusal: str = ""
     """Why the client sits the round out; empty if it takes part."""
+    failures: tuple[str, ...] = ()
+    """What an audit of the proved step would find; not kept."""
 
 
 class Sharing(Protocol):

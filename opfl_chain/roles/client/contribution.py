@@ -73,7 +73,8 @@ NameContribution = Callable[[int, bytes, bytes, bytes], bytes]
 """Names a contribution: of a round, a model hash, and commitments to gradient and input."""
 
 
-def _unnamed(t: int, model_hash: bytes, gradient: bytes, training_input: bytes) -> bytes:
+def unnamed(t: int, model_hash: bytes, gradient: bytes, training_input: bytes) -> bytes:
+    """Name a contribution outside of any job."""
     return keccak256(t.to_bytes(8, "big"), model_hash, gradient, training_input)
 
 
@@ -94,7 +95,7 @@ class Contributor:
         *,
         rounds: int,
         threads: int = 1,
-        name_contribution: NameContribution = _unnamed,
+        name_contribution: NameContribution = unnamed,
     ) -> None:
         """`name_contribution` returns the context of proofs in a job."""
         self._policy = policy
@@ -181,10 +182,12 @@ class Contributor:
             components_of(gradient.packages),
             components_of(given.packages),
         ).prove()
+        failures = tuple(proof.usage.failures())
         refusal = ""
         if not self._conduct.takes_part(proof.usage):
-            refusal = f"an audit would reject our own step: {'; '.join(proof.usage.failures())}"
-        return replace(made, proof=encode_all(proof.packages), refusal=refusal)
+            refusal = f"an audit would reject our own step: {'; '.join(failures)}"
+        kept = encode_all(proof.packages)
+        return replace(made, proof=kept, refusal=refusal, failures=failures)
 
     def committed_gradient(self, t: int, gradient: Vector) -> Committed:
         named = self._step.model.layout.trainable.unflatten(gradient)

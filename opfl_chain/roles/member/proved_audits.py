@@ -12,27 +12,28 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from opfl_chain.learning.proved_step import statement_of
-from opfl_chain.mpc.audit.judge import check_deliveries, subject_of
-from opfl_chain.protocol.delivery import Checked, Claim, Delivery
+from opfl_chain.mpc.audit.judge import subject_of
+from opfl_chain.mpc.audit.proved import examine
+from opfl_chain.protocol.delivery import Claim
 from opfl_chain.protocol.errors import ProtocolError
 from opfl_chain.protocol.exchange import (
     Answers,
     Conclusion,
+    HeardOtherwise,
     Report,
     ReportRow,
+    alone,
     audited_places,
-    decode_answers,
+    decode_revealed,
     decode_sheet,
     encode_answers,
+    encode_revealed,
     proof_context,
     verdict_of,
 )
 from opfl_chain.protocol.identifiers import Address, ClientIndex
-from opfl_chain.protocol.proof.answers import Query
 from opfl_chain.protocol.proof.closing import Statement, Tolerance
 from opfl_chain.protocol.published_answers import ANSWERS, REPORT, encode_round
-from opfl_chain.protocol.shares import held_indices
-from opfl_chain.protocol.verdict import FaultReason
 from opfl_chain.roles.claims import Claims
 from opfl_chain.roles.member.audit_messages import AuditMessages, SignedMessage
 from opfl_chain.roles.member.audits import Judging
@@ -102,12 +103,12 @@ class ProvedAudits(JointAudits):
         ]
         if len(reports) < len(self._node.job.members):
             return
-        places = audited_places(claims, reports)
-        told = self.messages.of_all(round_, ANSWERS, self.reveal(round_, places))
+        places, heard = audited_places(claims, reports), [each.body for each in told.values()]
+        told = self.messages.of_all(round_, ANSWERS, self.reveal(round_, heard, places))
         sheets = [
             sheet
             for rank, message in told.items()
-            if (sheet := self._read_answers(round_, rank, message, places)) is not None
+            if (sheet := self._read_answers(round_, rank, message, heard, places)) is not None
         ]
         if len(sheets) == len(self._node.job.members):
             self._conclude(round_, claims, reports, sheets)
@@ -129,48 +130,35 @@ class ProvedAudits(JointAudits):
         self, round_: RoundView, claims: Sequence[Claim]
     ) -> tuple[list[ReportRow], dict[int, Answers]]:
         """Check all deliveries, and answer on those that are audited and without fault."""
-        deliveries = self._judging.deliveries(round_)
-        checked = check_deliveries(self._judging.expected, claims, deliveries, _log_refusal)
-        rows: list[ReportRow] = []
-        answers: dict[int, Answers] = {}
-        for place, (claim, found) in enumerate(checked.items()):
-            if isinstance(found, FaultReason):
-                rows.append(ReportRow(found))
-            elif claim.audited:
-                answers[place] = self.answer(round_, claim, found, deliveries[claim.client])
-                rows.append(ReportRow(None, found.leaves, answers[place].commitment))
-            else:
-                rows.append(ReportRow(None, found.leaves))
-        return rows, answers
 
-    def answer(
-        self, round_: RoundView, claim: Claim, found: Checked, delivery: Delivery
-    ) -> Answers:
-        """Answer on both components that we hold of an audited contribution."""
-        given = delivery.training_input
-        if found.proof is None or found.training_input is None or given is None:
-            raise AssertionError(f"client {claim.client} is audited without a proof")
-        context = proof_context(
-            self._node.job.domain.separator,
-            round_.id,
-            claim.client,
-            round_.model_hash,
-            claim.commitment,
-            given.commitment,
+        def context_of(claim: Claim, input_commitment: bytes) -> bytes:
+            return proof_context(
+                self._node.job.domain.separator,
+                round_.id,
+                claim.client,
+                round_.model_hash,
+                claim.commitment,
+                input_commitment,
+            )
+
+        return examine(
+            self._judging.expected,
+            self._statement(round_),
+            context_of,
+            claims,
+            self._judging.deliveries(round_),
+            _log_refusal,
         )
-        query = Query.of(self._statement(round_), context, found.proof.leaves)
-        held = zip(found.proof.held, found.gradient, found.training_input, strict=True)
-        answers = [query.answer(part, gradient, words) for part, gradient, words in held]
-        found_by_index = dict(zip(held_indices(self.rank), answers, strict=True))
-        return Answers.of(self.rank, query, found_by_index)
 
-    def reveal(self, round_: RoundView, places: Sequence[int]) -> SignedMessage:
+    def reveal(
+        self, round_: RoundView, heard: Sequence[bytes], places: Sequence[int]
+    ) -> SignedMessage:
         """Return our answers on the contributions that all members found sound."""
         if (known := self.messages.own(round_, ANSWERS)) is not None:
             return known
         sheet, count = self._store.answer_sheet(round_.number)
         kept = self.revealed(decode_sheet(sheet, self.rank, count))
-        body = encode_answers(self.rank, {place: kept[place] for place in places})
+        body = encode_revealed(self.rank, heard, {place: kept[place] for place in places})
         signed = self.messages.sign(round_, ANSWERS, body)
         self._store.keep_audit_message(round_.number, self.rank, ANSWERS, body, signed.signature)
         return signed
@@ -197,6 +185,8 @@ class ProvedAudits(JointAudits):
         for place, end in ends.items():
             if end.accepted is None:
                 self._tell_of_dispute(round_, claims[place].client, end)
+        for place, claim in enumerate(claims):
+            self._tell_of_findings(round_, claim.client, [each.rows[place] for each in reports])
         self._store.keep_judgement(round_.number, verdict)
         _LOGGER.info(
             "judged",
@@ -232,10 +222,19 @@ class ProvedAudits(JointAudits):
             return None
 
     def _read_answers(
-        self, round_: RoundView, rank: int, message: SignedMessage, places: Sequence[int]
+        self,
+        round_: RoundView,
+        rank: int,
+        message: SignedMessage,
+        heard: Sequence[bytes],
+        places: Sequence[int],
     ) -> dict[int, Answers] | None:
         try:
-            return decode_answers(message.body, rank, places)
+            return decode_revealed(message.body, rank, heard, places)
+        except HeardOtherwise as error:
+            members = [self._node.job.members[each] for each in error.suspects]
+            self._tell({"round": round_.number, "members": members, "reason": str(error)})
+            return None
         except ProtocolError as error:
             self._tell_of_member(round_, rank, str(error))
             return None
@@ -252,6 +251,21 @@ class ProvedAudits(JointAudits):
                 "reason": "their answers differ" if len(members) > 1 else "broke its commitment",
             }
         )
+
+    def _tell_of_findings(
+        self, round_: RoundView, client: ClientIndex, rows: Sequence[ReportRow]
+    ) -> None:
+        """Name members whose finding nobody shares: each lies, or the client does."""
+        for rank in alone(rows):
+            fault = rows[rank].fault
+            found = "other words" if fault is None else fault.name
+            dispute = {
+                "round": round_.number,
+                "client": client,
+                "members": [self._node.job.members[rank]],
+                "reason": f"alone reports {found}: the member or the client lies",
+            }
+            self._tell(dispute)
 
     def _tell_of_member(self, round_: RoundView, rank: int, reason: str) -> None:
         member = self._node.job.members[rank]

@@ -14,7 +14,7 @@ from opfl_chain.protocol.exchange import (
     Answers,
     Report,
     audited_places,
-    decode_answers,
+    decode_revealed,
     stated_subject,
     verdict_of,
 )
@@ -105,10 +105,11 @@ def _conclusion(
     """Check all answers, and the verdict; `known` are the claims unless a batch hides some."""
     claims = known if known is not None else _stand_ins(round_.number, reports)
     places = audited_places(claims, reports)
+    heard = [messages[rank, REPORT].body for rank in range(COMPONENTS)]
     sheets, wrong = _read(
         history,
         decided,
-        lambda rank: decode_answers(messages[rank, ANSWERS].body, rank, places),
+        lambda rank: decode_revealed(messages[rank, ANSWERS].body, rank, heard, places),
     )
     yield from wrong
     if wrong:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from evaluation_support import GUIDED, PAPER, RULES, RUN
+from evaluation_support import GUIDED, PAPER, RUN
 from typer.testing import CliRunner, Result
 
 from opfl_chain.cli import app
@@ -14,6 +14,7 @@ from opfl_chain.lab.boundary.recording import PLANS, RecordingPlan, record, thre
 from opfl_chain.lab.boundary.records import quiet
 from opfl_chain.lab.calibration.steps import StepStore
 from opfl_chain.lab.errors import RecordsMissing, TooFewSteps
+from opfl_chain.rules.registry import BUILTIN_RULES
 
 PLAN = RecordingPlan(training_steps=30, first=5, spread=3, compared_first=5, compared_every=1)
 FIELDS = {
@@ -27,7 +28,7 @@ FIELDS = {
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("records")
-    record(root, RUN, PLAN, RULES, three_threads, quiet)
+    record(root, RUN, PLAN, BUILTIN_RULES, three_threads, quiet)
     return root
 
 
@@ -42,21 +43,23 @@ def test_the_report_has_rows_tables_and_pictures(root: Path, tmp_path: Path) -> 
     result = evaluate(root, *options)
     assert result.exit_code == 0, result.output
     report = json.loads(json_file.read_text())
-    assert [row["rule"] for row in report["rows"]] == ["paper", "guided"]
+    assert [row["rule"] for row in report["rows"]] == ["paper", "guided", "proved"]
     for row in report["rows"]:
         assert row.keys() >= FIELDS
         assert row["honest_steps"] == 3
-    guided = report["rows"][1]
+    guided, proved = report["rows"][1:]
+    assert proved["rejected"] == 0
+    assert all(proved[f"floor_{kind}_100"] < 3e-5 for kind in ("dense", "along", "single"))
     assert guided["rejected"] == 0
     assert guided["floor_dense_100"] < 1e-3
     assert guided["floor_top1pct_100"] < 1e-2
     assert [row["alpha"] for row in report["trade_off"]][:2] == [1.0, 1.5]
-    assert len(report["environments"]) == 16
+    assert len(report["environments"]) == 24
     for row in report["environments"]:
-        if row["rule"] == "guided" and "stand-in" not in row["environment"]:
+        if row["rule"] != "paper" and "stand-in" not in row["environment"]:
             assert row["recorded_replay_rejected"] == row["another_replay_rejected"] == 0
     assert len(report["mask_attack"]) == 2
-    assert len(report["across_stages"]) == 6
+    assert len(report["across_stages"]) == 9
     assert report["across_datasets"] == []
     assert report["settings"]["seed"] == 0
     pages = {path.name for path in out.iterdir()}
@@ -70,7 +73,7 @@ def test_recording_goes_on_where_it_was(root: Path) -> None:
     lost = store.folder / PAPER.name / f"{PLAN.kept[-1]:07d}.npz"
     lost.unlink()
     told: list[str] = []
-    record(root, RUN, PLAN, RULES, three_threads, lambda what, *_: told.append(what))
+    record(root, RUN, PLAN, BUILTIN_RULES, three_threads, lambda what, *_: told.append(what))
     assert told == [f"replaying {RUN}, paper"]
     again = {path: path.stat().st_mtime_ns for path in store.folder.rglob("*.npz")}
     assert {path for path in again if again[path] != written[path]} == {lost}

@@ -1,0 +1,323 @@
+"""Attackers of proofs: how far the slack that a proof leaves can move a gradient.
+
+A proof bounds the residuals of all rounded equations together, by random projections: with coins
+that a client can grind, residuals up to `SLACK` times the bound pass with probability 2^-100. So an
+attacker may shift every activation and every error by a little, where it moves the gradient most.
+Power iteration finds that direction, to first order. The same budget lets it take the other side of
+ReLUs whose input is next to zero. Beside that, it moves the committed gradient by the tolerance.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from opfl_chain.lab.boundary.headroom import HeadroomPlan, calibrated_on
+from opfl_chain.lab.boundary.mask_attack import MaskAttacker
+from opfl_chain.lab.boundary.records import RunName, quiet
+from opfl_chain.lab.calibration.implied import implied_gradient, lift_in
+from opfl_chain.lab.calibration.proving import StepProver, tolerance_of
+from opfl_chain.lab.calibration.run import Progress
+from opfl_chain.lab.calibration.steps import HonestStep, TrainedStep, trained_steps
+from opfl_chain.learning.data.examples import Dataset
+from opfl_chain.learning.local_step import parameter_tensors
+from opfl_chain.learning.model import relu_shapes
+from opfl_chain.learning.operations.table import OPERATIONS, Operations
+from opfl_chain.learning.proved_client import ProvedResult
+from opfl_chain.learning.proved_step import logit_errors, mask_words
+from opfl_chain.learning.registry import model_of
+from opfl_chain.numerics.field import Elements
+from opfl_chain.protocol.policy import Policy
+from opfl_chain.protocol.proof.closing import TOLERANCE_BITS
+from opfl_chain.protocol.proof.prover import Prover
+from opfl_chain.protocol.proof.statement import Rules, Words
+from opfl_chain.render.text import markdown_table
+from opfl_chain.rules.rule import AnyRule
+
+SLACK: Final = 3.2
+"""How far beyond the bound a vector may be and pass 128 projections with probability 2^-100."""
+ITERATIONS: Final = 12
+_SQUARINGS, _SUM_BITS = 16, 25
+"""Of the softmax: its first power is squared so often, and its sum has a quantum of 2^-25."""
+_CEILING = "softmax.ceiling"
+_STEP: Final = 1e-3
+"""The size of finite differences, as a part of the budget."""
+
+
+@dataclass(frozen=True)
+class SlackAttack:
+    """The attack on one step. Moves are relative to the norm of the gradient."""
+
+    lift: int
+    residuals_move: float
+    """The largest move through residuals of all layers, to first order."""
+    tolerance_move: float
+    """The largest move of the committed gradient within both tolerances, at the honest lift."""
+    low_lift_move: float
+    """The same at the lowest lift that the size of the errors allows."""
+    free_masks: int
+    """ReLU inputs so near zero that the budget pays for the other side."""
+    masks_move: float
+
+    @property
+    def total(self) -> float:
+        """The largest move through residuals and tolerances together, masks left alone."""
+        return self.residuals_move + max(self.tolerance_move, self.low_lift_move)
+
+
+class _Shifted(torch.autograd.Function):
+    """Passes values on, and adds noise to the errors that come back."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, noise: Tensor) -> Tensor:
+        ctx.save_for_backward(noise)
+        return values.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *errors: Tensor) -> tuple[Tensor, None]:
+        (noise,) = ctx.saved_tensors
+        return errors[0] + noise, None
+
+
+class _NoisyOperations(Operations):
+    """Operations in which ReLUs follow masks, and values and errors are shifted."""
+
+    def __init__(self, masks: Mapping[str, Tensor], noise: Mapping[str, Tensor]) -> None:
+        super().__init__("torch")
+        self._masks, self._noise = masks, noise
+
+    def apply(self, operation: str, *arrays: Any, name: str, **options: Any) -> Any:
+        if not OPERATIONS[operation].has_mask:
+            return super().apply(operation, *arrays, name=name, **options)
+        shifted = _Shifted.apply(arrays[0], self._noise[f"{name}.error"])  # type: ignore[no-untyped-call]
+        return shifted * self._masks[name] + self._noise[name]
+
+
+class NoisyStep:
+    """A step in float64 with shifts of all values and errors, in the units of their residuals."""
+
+    def __init__(self, policy: Policy, rules: Rules, step: HonestStep, proved: ProvedResult):
+        self._model = model_of(policy)
+        self._batch = policy.data.batch_size
+        held = policy.fixed_point.__class__(policy.fraction_bits)
+        weights = self._model.layout.unflatten(held.nearest(step.weights).astype(np.float64))
+        self._tensors = parameter_tensors(self._model.layout, weights)
+        self._examples = torch.tensor(held.nearest(step.examples).astype(np.float64))
+        shapes = relu_shapes(self._model, self._batch)
+        self._masks = {
+            name: torch.tensor(
+                mask_words(proved.statement, proved.advised, name).reshape(shape),
+                dtype=torch.float64,
+            )
+            for name, shape in shapes.items()
+        }
+        raised = logit_errors(proved.statement, proved.advised) * 2.0 ** lift_in(proved)
+        self._errors = torch.tensor(raised)
+        self._labels = torch.tensor(step.labels)
+        value, error = 2.0 ** -(rules.value_bits + 1), 2.0 ** -(rules.error_bits + 1)
+        logits = (self._batch, self._model.classes)
+        power = math.sqrt(7 / 3) * 2.0 ** (_SQUARINGS - rules.unit_bits - 1)
+        self.units: dict[str, tuple[tuple[int, ...], float]] = {
+            **{name: (shape, value) for name, shape in shapes.items()},
+            **{f"{name}.error": (shape, error) for name, shape in shapes.items()},
+            "loss.errors": (logits, error),
+            "softmax.powers": (logits, power),
+            "softmax.sum": ((self._batch, 1), 2.0 ** -(_SUM_BITS + 1)),
+        }
+
+    def gradient(self, residuals: Mapping[str, Tensor]) -> Tensor:
+        """Return the gradient, scaled up by the lift, if equations have these residuals."""
+        noise = {name: residuals[name] * unit for name, (_, unit) in self.units.items()}
+        operations = _NoisyOperations(self._masks, noise)
+        logits = self._model.logits(self._tensors, self._examples, operations)
+        errors = self._shifted_errors(logits, noise) + noise["loss.errors"]
+        names = self._model.layout.trainable.names
+        parts = torch.autograd.grad(
+            logits, [self._tensors[name] for name in names], errors, create_graph=True
+        )
+        return torch.cat([each.reshape(-1) for each in parts])
+
+    def _shifted_errors(self, logits: Tensor, noise: Mapping[str, Tensor]) -> Tensor:
+        """Return errors as they follow from shifted logits: the label's is minus the others'."""
+        exact = torch.softmax(logits, 1)
+        rows = torch.arange(len(self._labels))
+        ratio = exact / exact.detach() * (1 + noise["softmax.powers"] + noise["softmax.sum"])
+        others = self._errors.clone()
+        others[rows, self._labels] = 0.0
+        moved = others * ratio
+        label = torch.zeros_like(moved)
+        label[rows, self._labels] = 1.0
+        return moved - label * moved.sum(1, keepdim=True)
+
+    def zeros(self) -> dict[str, Tensor]:
+        """Return residuals of zero, to be differentiated by."""
+        return {
+            name: torch.zeros(shape, dtype=torch.float64, requires_grad=True)
+            for name, (shape, _) in self.units.items()
+        }
+
+    def largest_move(self, budget: float, seed: int = 0) -> tuple[float, dict[str, Tensor]]:
+        """Return the largest move by residuals of this length, and these residuals."""
+        generator = torch.Generator().manual_seed(seed)
+        found = {
+            name: torch.randn(shape, dtype=torch.float64, generator=generator)
+            for name, (shape, _) in self.units.items()
+        }
+        honest = self.gradient(self.zeros()).detach()
+        moved = 0.0
+        for _ in range(ITERATIONS):
+            found = _scaled(found, budget)
+            little = {name: each * _STEP for name, each in found.items()}
+            apart = (self.gradient(little).detach() - honest) / _STEP
+            moved = float(apart.norm())
+            at = self.zeros()
+            pulled = torch.autograd.grad((self.gradient(at) * apart).sum(), list(at.values()))
+            following = dict(zip(at, pulled, strict=True))
+            if not any(bool(each.any()) for each in following.values()):
+                break
+            last, found = found, following
+        return moved / max(float(honest.norm()), float(np.finfo(np.float64).tiny)), last
+
+
+def _scaled(residuals: Mapping[str, Tensor], length: float) -> dict[str, Tensor]:
+    now = math.sqrt(sum(float((each * each).sum()) for each in residuals.values()))
+    return {name: each * (length / now) for name, each in residuals.items()}
+
+
+def attack(prover: StepProver, step: TrainedStep) -> SlackAttack:
+    """Attack one step with all that a proof leaves open."""
+    policy, tolerance, proved = prover.policy, prover.tolerance, prover.run(step)
+    rules = policy.proof
+    assert rules is not None, "the policy has no proofs"
+    honest = HonestStep(
+        step.t,
+        step.weights,
+        step.examples,
+        step.labels,
+        proved.result.gradient,
+        proved.result.logits,
+        proved.result.relu_inputs,
+    )
+    budget = SLACK * math.sqrt(proved.statement.residuals)
+    moved, _ = NoisyStep(policy, rules, honest, proved).largest_move(budget)
+    masks = MaskAttacker(model_of(policy), budget * 2.0**-rules.value_bits).attack(honest)
+    raised = float(np.linalg.norm(implied_gradient(policy, proved)))
+    raised *= policy.data.batch_size * 2.0 ** lift_in(proved)
+    errors = logit_errors(proved.statement, proved.advised) * 2.0 ** lift_in(proved)
+    lowest = max(float(np.linalg.norm(errors)) / 2.0**-4.5, 1.0)
+    one = 2.0**-TOLERANCE_BITS
+
+    def allowed(size: float) -> float:
+        return SLACK * math.hypot(tolerance.relative * one, tolerance.absolute * one / size)
+
+    return SlackAttack(
+        lift_in(proved),
+        moved,
+        allowed(raised),
+        allowed(raised / lowest) if lift_in(proved) else allowed(raised),
+        masks.free_units,
+        masks.change_chosen,
+    )
+
+
+class _ShiftedProver(Prover):
+    """A cheat that scales all probabilities of its step by shifting the ceilings."""
+
+    shift: int = 0
+
+    def advise(self, group: Words) -> Elements:
+        found = super().advise(group)
+        if group.name != _CEILING:
+            return found
+        return found + Elements.of_python([self.shift] * found.size).reshape(*found.shape)
+
+
+def seen_shifts(prover: StepProver, step: TrainedStep, part: float, tries: int) -> float:
+    """Return how often real coins reveal ceilings shifted by a part of the residuals' bound.
+
+    This is the direction that power iteration finds: it moves the gradient along itself.
+    """
+    proved = prover.run(step)
+    statement, batch = proved.statement, prover.policy.data.batch_size
+    moved = part * math.sqrt(statement.residuals / batch) * 2.0 ** -(_SUM_BITS + 1)
+    bits = next(group.wire.bits for group in statement.words if group.name == _CEILING)
+    seen = 0
+    for _ in range(tries):
+        gradient, given = prover.words(step, proved.result.gradient * np.float32(1 + moved))
+        cheat = _ShiftedProver(statement, bytes(32), secrets.token_bytes(32), [gradient], [given])
+        cheat.shift = -round(moved * 2**bits)
+        cheat.advise_all()
+        seen += not cheat.rehearse(secrets.token_bytes(32)).holds
+    return seen / tries
+
+
+PARTS: Final = (0.5, 0.9, 1.2, 1.6)
+"""The parts of the bound on residuals that a real cheat uses, alone."""
+
+
+def slack_row(
+    run: RunName,
+    rule: AnyRule,
+    dataset: Dataset,
+    plan: HeadroomPlan,
+    tries: int = 20,
+    progress: Progress = quiet,
+) -> dict[str, Any]:
+    """Attack steps spaced evenly over a run, by a boundary of its first steps."""
+    policy = run.policy(rule)
+    boundary = calibrated_on(policy, rule, dataset, plan.calibration_steps, progress)
+    tolerance = tolerance_of(boundary)
+    prover = StepProver(policy, tolerance)
+    chosen = plan.kept[plan.calibration_steps :]
+    found: list[SlackAttack] = []
+    seen: dict[float, list[float]] = {part: [] for part in PARTS}
+    for step in trained_steps(policy, dataset.train, max(chosen) + 1, chosen):
+        if step.t in chosen and (each := attack(prover, step)).lift < policy.largest_lift:
+            found.append(each)
+            for part in PARTS:
+                seen[part].append(seen_shifts(prover, step, part, tries))
+            progress(f"attacking {run}", len(found), len(chosen))
+    flips = [each.masks_move for each in found]
+    return {
+        "run": str(run),
+        "rule": rule.name,
+        "dataset": dataset.name,
+        **asdict(plan),
+        "steps": len(found),
+        "slack": SLACK,
+        "relative_tolerance": tolerance.relative / 2.0**TOLERANCE_BITS,
+        "residuals_move_max": max(each.residuals_move for each in found),
+        "tolerance_move_max": max(each.tolerance_move for each in found),
+        "low_lift_move_max": max(each.low_lift_move for each in found),
+        "total_move_max": max(each.total for each in found),
+        "steps_with_free_masks": sum(each.free_masks > 0 for each in found),
+        "free_masks_max": max(each.free_masks for each in found),
+        "masks_move_max": max(flips),
+        **{f"shift_{part:g}_seen": float(np.mean(rates)) for part, rates in seen.items()},
+    }
+
+
+def slack_table(rows: Sequence[dict[str, Any]]) -> str:
+    """Return the rows as a Markdown table."""
+    moves = ("residuals", "tolerance", "low_lift", "total")
+    names = ("run", ">steps", *(f">{move.replace('_', ' ')}" for move in moves))
+    cells = (
+        (
+            row["run"],
+            f"{row['steps']:,}",
+            *(f"{row[f'{move}_move_max']:.1e}" for move in moves),
+            f"{row['steps_with_free_masks']:,}",
+            f"{row['masks_move_max']:.1e}",
+            *(f"{row[f'shift_{part:g}_seen']:.0%}" for part in PARTS),
+        )
+        for row in rows
+    )
+    shifts = (f">seen at {part:g}" for part in PARTS)
+    return markdown_table([*names, ">free masks", ">masks", *shifts], cells, tight=True)

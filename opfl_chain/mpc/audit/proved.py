@@ -1,0 +1,59 @@
+"""One member's part in auditing proved steps: checks and answers, without any session.
+
+All three members do the same alone. `protocol.exchange` compares what they found, and concludes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from opfl_chain.mpc.audit.judge import Report as ReportRefusal
+from opfl_chain.mpc.audit.judge import check_deliveries
+from opfl_chain.protocol.delivery import Checked, Claim, Delivery, Expected
+from opfl_chain.protocol.exchange import Answers, ReportRow
+from opfl_chain.protocol.identifiers import ClientIndex
+from opfl_chain.protocol.proof.answers import Query
+from opfl_chain.protocol.proof.closing import Statement
+from opfl_chain.protocol.shares import held_indices
+from opfl_chain.protocol.verdict import FaultReason
+
+ContextOf = Callable[[Claim, bytes], bytes]
+"""Names a contribution, from its claim and the commitment to its input."""
+
+
+def examine(
+    expected: Expected,
+    statement: Statement,
+    context_of: ContextOf,
+    claims: Sequence[Claim],
+    deliveries: Mapping[ClientIndex, Delivery],
+    report: ReportRefusal = lambda claim, reason: None,
+) -> tuple[list[ReportRow], dict[int, Answers]]:
+    """Check all deliveries, and answer on those that are audited and without fault.
+
+    Returns a row of the report for each claim, and the answers by their place among the claims.
+    """
+    checked = check_deliveries(expected, claims, deliveries, report)
+    rows: list[ReportRow] = []
+    answers: dict[int, Answers] = {}
+    for place, (claim, found) in enumerate(checked.items()):
+        if isinstance(found, FaultReason):
+            rows.append(ReportRow(found))
+        elif claim.audited:
+            given = deliveries[claim.client].training_input
+            context = context_of(claim, given.commitment if given else b"")
+            answers[place] = answer(expected.rank, statement, context, found)
+            rows.append(ReportRow(None, found.leaves, answers[place].commitment))
+        else:
+            rows.append(ReportRow(None, found.leaves))
+    return rows, answers
+
+
+def answer(rank: int, statement: Statement, context: bytes, found: Checked) -> Answers:
+    """Answer on both components that a member holds of an audited contribution."""
+    if found.proof is None or found.training_input is None:
+        raise AssertionError("an audited contribution was checked without its proof")
+    query = Query.of(statement, context, found.proof.leaves)
+    held = zip(found.proof.held, found.gradient, found.training_input, strict=True)
+    answers = [query.answer(part, gradient, words) for part, gradient, words in held]
+    return Answers.of(rank, query, dict(zip(held_indices(rank), answers, strict=True)))

@@ -1,0 +1,103 @@
+"""One member tampers with everything it sends, and is named."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from opfl_chain.bench import tamper
+from opfl_chain.bench.tamper import Attack, Proved, Said, Tampering, audit, proved, uncompared
+from opfl_chain.cli import app
+from opfl_chain.learning.lenet import LENET_61706
+from opfl_chain.mpc.session.ranks import peers_of
+
+FIELDS = {
+    "runs",
+    "wrong_verdicts",
+    "aborts",
+    "named",
+    "misnamed",
+    "unnamed",
+    "opened_bits_per_contribution",
+}
+LIAR = 1
+
+
+@pytest.fixture(scope="module")
+def honest() -> Proved:
+    return proved(LENET_61706, "honest", "plain proof", 1)
+
+
+@pytest.fixture(scope="module")
+def forged() -> Proved:
+    return proved(LENET_61706, "forging", "false polynomials", 1)
+
+
+def untampered(contribution: Proved) -> Attack:
+    tampering = Tampering(contribution, LIAR, 0)
+    report = contribution.report(LIAR).encode()
+    sheet = tampering._sheet(contribution.answers[LIAR].encode())
+    return Attack("none", {peer: Said(report, sheet) for peer in peers_of(LIAR)})
+
+
+def test_without_tampering_the_verdict_is_right(honest: Proved, forged: Proved) -> None:
+    for contribution in (honest, forged):
+        played = audit(contribution, LIAR, untampered(contribution))
+        assert {end.accepted for end in played.ends.values()} == {contribution.right}
+        assert not played.named
+
+
+def test_forged_polynomials_leave_only_the_last_product_wrong(forged: Proved) -> None:
+    first, second, third = (each.own for each in forged.answers)
+    total = first + second + third
+    assert total.rest == 0
+    assert not total.holds
+
+
+@pytest.mark.parametrize("name", ["honest", "forged"])
+def test_corrections_succeed_only_without_the_comparison(
+    name: str, request: pytest.FixtureRequest
+) -> None:
+    contribution: Proved = request.getfixturevalue(name)
+    aimed = [a for a in Tampering(contribution, LIAR, 0).all() if a.aims_at_verdict]
+    assert aimed
+    for attack in aimed:
+        assert uncompared(contribution, LIAR, attack) is not contribution.right
+        played = audit(contribution, LIAR, attack)
+        assert played.named == {LIAR}
+        assert {end.accepted for end in played.ends.values()} == {None}
+
+
+def test_tampering_changes_nothing_that_honest_members_reveal(honest: Proved) -> None:
+    attacks = list(Tampering(honest, LIAR, 0).all())[::7]
+    opened = frozenset().union(*(audit(honest, LIAR, each).opened for each in attacks))
+    assert len(opened) == 2
+
+
+def test_an_honest_member_is_no_liar_to_the_third_party(honest: Proved) -> None:
+    rank = peers_of(LIAR)[0]
+    row = replace(honest.row, commitment=honest.answers[rank].commitment)
+    assert tamper._false_findings(honest, [row] * 3) == ()
+
+
+def test_the_command_counts_every_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tamper, "CLIENTS", (("cheating", "plain proof"),))
+    monkeypatch.setattr(tamper, "BIT_CLASSES", (0, 127))
+    path, page = tmp_path / "report.json", tmp_path / "page.md"
+    marks = ("<!-- begin tampering with lenet-61706 -->", "<!-- end tampering with lenet-61706 -->")
+    page.write_text("\n".join(marks))
+    result = CliRunner().invoke(
+        app, ["bench", "tamper", "--json", str(path), "--page", str(page)], catch_exceptions=False
+    )
+    assert result.exit_code == 0, result.output
+    report = json.loads(path.read_text())
+    assert report.keys() >= FIELDS
+    assert report["runs"] == report["aborts"] == report["named"] > 250
+    assert report["wrong_verdicts"] == report["misnamed"] == report["unnamed"] == 0
+    assert report["opened_bits_per_contribution"] == 1
+    assert report["uncompared_wrong_verdicts"] == report["uncompared_attacks"] > 0
+    assert "| cheating | plain proof |" in page.read_text()

@@ -1,0 +1,205 @@
+"""Honest proofs in the clear: implied gradients, use of bounds, and cheats within the slack."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from opfl_chain.cli import app
+from opfl_chain.lab.boundary.headroom import (
+    VARIATIONS,
+    HeadroomPlan,
+    calibrated_on,
+    headroom_rows,
+)
+from opfl_chain.lab.boundary.records import RunName
+from opfl_chain.lab.boundary.slack_attack import SLACK, NoisyStep, attack, seen_shifts
+from opfl_chain.lab.calibration.implied import ImpliedReplayer, implied, implied_gradient, lift_in
+from opfl_chain.lab.calibration.proving import BOUNDS, StepProver, lengths, tolerance_of
+from opfl_chain.lab.calibration.reference import reference_boundary
+from opfl_chain.lab.calibration.steps import HonestStep, TrainedStep, honest_run, trained_steps
+from opfl_chain.lab.errors import NoProofs
+from opfl_chain.learning.data.datasets import synthetic_dataset
+from opfl_chain.mpc.replay.default_policy import default_policy
+from opfl_chain.protocol.proof.prover import Usage
+from opfl_chain.rules.evidence import Observation
+from opfl_chain.rules.registry import rule_named
+
+PROVED = rule_named("proved")
+RUN = RunName.parse("lenet-61706-synthetic-batch2")
+DATA = synthetic_dataset(train=40, test=1)
+POLICY = RUN.policy(PROVED)
+PLAN = HeadroomPlan(training_steps=6, judged=2, proofs=1, calibration_steps=3)
+
+
+@pytest.fixture(scope="module")
+def step() -> TrainedStep:
+    return next(trained_steps(POLICY, DATA.train, 1))
+
+
+@pytest.fixture(scope="module")
+def prover() -> StepProver:
+    return StepProver(POLICY, tolerance_of(calibrated_on(POLICY, PROVED, DATA, 2)))
+
+
+def test_the_implied_gradient_is_that_of_the_step_up_to_rounding(
+    prover: StepProver, step: TrainedStep
+) -> None:
+    proved = prover.run(step)
+    gradient = implied_gradient(POLICY, proved)
+    apart = np.linalg.norm(gradient - proved.result.gradient) / np.linalg.norm(gradient)
+    assert 0 < apart < 1e-6
+    replayed = implied(POLICY, proved)
+    seen = Observation.of(POLICY, proved.result.gradient, replayed)
+    assert replayed.lift == lift_in(proved) <= POLICY.largest_lift
+    assert np.allclose(seen.replay.words * POLICY.fixed_point.quantum, gradient, atol=1e-14)
+    profile = PROVED.profile(seen)
+    assert profile.distance / profile.norm == pytest.approx(apart, rel=1e-3)
+
+
+def test_recorded_steps_are_those_of_clients_that_prove(
+    prover: StepProver, step: TrainedStep
+) -> None:
+    ((_, _, kept),) = honest_run(POLICY, DATA.train, 1, {0})
+    assert kept is not None
+    proved = prover.run(step)
+    assert np.array_equal(kept.gradient, proved.result.gradient)
+    (replayed,) = ImpliedReplayer(POLICY).replay_all([kept])
+    assert np.array_equal(replayed.gradient, implied(POLICY, proved).gradient)
+
+
+def test_an_honest_step_uses_less_than_half_of_every_bound_and_is_accepted(
+    prover: StepProver, step: TrainedStep
+) -> None:
+    proved = prover.run(step)
+    usage = prover.rehearse(step, proved)
+    assert usage.holds
+    assert usage.bounds.keys() == set(BOUNDS)
+    assert max(lengths(usage).values()) < 0.5
+    assert prover.prove(step, proved)
+
+
+def test_a_moved_gradient_is_seen_and_not_accepted(prover: StepProver, step: TrainedStep) -> None:
+    proved = prover.run(step)
+    moved = replace(proved.result, gradient=proved.result.gradient * np.float32(1 + 3e-5))
+    usage = prover.rehearse(step, replace(proved, result=moved))
+    assert usage.bounds["gradient"] > 1
+    assert usage.broken == ("gradient.bound",)
+    assert not prover.prove(step, replace(proved, result=moved))
+
+
+def test_sums_of_squares_are_compared_as_lengths() -> None:
+    usage = Usage({"gradient": 0.25, "residuals": 0.16, "words": 0.3})
+    assert lengths(usage) == {"gradient": 0.5, "residuals": 0.4, "words": 0.3}
+
+
+def test_rows_that_are_known_are_not_made_again() -> None:
+    def rows(known: list[dict[str, object]]) -> list[dict[str, object]]:
+        return list(headroom_rows([RUN], PROVED, ["default"], PLAN, known, lambda _: DATA))
+
+    (row,) = rows([])
+    assert (row["honest_steps"], row["would_fail"]) == (2, 0)
+    assert (row["proofs_made"], row["proofs_accepted"]) == (1, 1)
+    marked = {**row, "marked": True}
+    assert rows([marked]) == [marked]
+    assert "marked" not in rows([{**marked, "judged": 1}])[0]
+
+
+def test_variations_have_policies_of_their_own() -> None:
+    hashes = {each.policy(RUN, PROVED).hash for each in VARIATIONS.values()}
+    assert len(hashes) == len(VARIATIONS)
+    assert VARIATIONS["default"].policy(RUN, PROVED) == POLICY
+
+
+def test_a_boundary_of_replays_has_no_proofs() -> None:
+    boundary = reference_boundary(default_policy("lenet-61706", batch_size=8))
+    with pytest.raises(NoProofs, match="rule guided judges replays"):
+        tolerance_of(boundary)
+
+
+def noisy(prover: StepProver, step: TrainedStep) -> tuple[NoisyStep, float]:
+    proved = prover.run(step)
+    kept = HonestStep(
+        step.t,
+        step.weights,
+        step.examples,
+        step.labels,
+        proved.result.gradient,
+        proved.result.logits,
+        proved.result.relu_inputs,
+    )
+    assert POLICY.proof is not None
+    return NoisyStep(POLICY, POLICY.proof, kept, proved), math.sqrt(proved.statement.residuals)
+
+
+def test_a_step_without_residuals_has_the_implied_gradient(
+    prover: StepProver, step: TrainedStep
+) -> None:
+    attacked, _ = noisy(prover, step)
+    exact = attacked.gradient(attacked.zeros()).detach().numpy()
+    proved = prover.run(step)
+    expected = implied_gradient(POLICY, proved) * POLICY.data.batch_size * 2.0 ** lift_in(proved)
+    assert np.linalg.norm(exact - expected) < 1e-7 * np.linalg.norm(expected)
+
+
+def test_power_iteration_finds_more_than_any_single_layer(
+    prover: StepProver, step: TrainedStep
+) -> None:
+    attacked, budget = noisy(prover, step)
+    most, direction = attacked.largest_move(budget)
+    honest = attacked.gradient(attacked.zeros()).detach()
+    length = math.sqrt(sum(float((each * each).sum()) for each in direction.values()))
+    assert length == pytest.approx(budget)
+    for name, (shape, _) in attacked.units.items():
+        tried = {**attacked.zeros()}
+        tried[name] = torch.ones(shape, dtype=torch.float64) * (
+            budget / math.sqrt(math.prod(shape))
+        )
+        moved = (attacked.gradient(tried).detach() - honest).norm() / honest.norm()
+        assert float(moved) <= most * 1.01, name
+
+
+def test_no_attack_moves_the_gradient_by_more_than_the_goal(
+    prover: StepProver, step: TrainedStep
+) -> None:
+    found = attack(prover, step)
+    assert 0 < found.residuals_move < found.total < 5e-5
+    assert found.tolerance_move > SLACK * prover.tolerance.relative / 2**40
+
+
+def test_a_real_cheat_along_the_best_direction_is_seen(
+    prover: StepProver, step: TrainedStep
+) -> None:
+    assert seen_shifts(prover, step, 0.3, 3) == 0
+    assert seen_shifts(prover, step, 2.0, 3) == 1
+
+
+@pytest.mark.parametrize("name", ["lenet-61706-mnist", "lenet-431080-synthetic-batch16"])
+def test_runs_are_named_with_their_batch(name: str) -> None:
+    assert str(RunName.parse(name)) == name
+
+
+def test_headroom_and_slack_are_commands(tmp_path: Path) -> None:
+    for command in ("headroom", "slack"):
+        file = tmp_path / f"{command}.json"
+        given = [
+            "--quick",
+            "--only",
+            str(RUN),
+            "--json",
+            str(file),
+            "--out",
+            str(tmp_path / "t.md"),
+        ]
+        result = CliRunner().invoke(app, ["evaluate", command, *given])
+        assert result.exit_code == 0, result.output
+        (row,) = json.loads(file.read_text())["rows"]
+        assert row["run"] == str(RUN)
+        assert str(RUN) in (tmp_path / "t.md").read_text()
