@@ -13,7 +13,15 @@ from opfl_chain.chain.deployment import Deployment
 from opfl_chain.chain.rpc import Rpc
 from opfl_chain.cli.options import JsonFile, write_json
 from opfl_chain.render.text import light_table
-from opfl_chain.trail import Report, Trail, check_export, check_trail, read_trail, write_export
+from opfl_chain.trail import (
+    Report,
+    Trail,
+    check_export,
+    check_published,
+    check_trail,
+    read_trail,
+    write_export,
+)
 from opfl_chain.trail.canonical import trail_document
 
 trail = typer.Typer(help="The audit trail of a job, from the chain alone.", no_args_is_help=True)
@@ -66,6 +74,14 @@ def verify(
         Path | None,
         typer.Option(metavar="DIR", help="An export to compare with the chain.", file_okay=False),
     ] = None,
+    answers: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="A member's answers.jsonl, to recompute proved audits; may be repeated.",
+            dir_okay=False,
+        ),
+    ] = None,
     json_file: JsonFile = None,
 ) -> None:
     """Recompute the history of a job from the chain, and report the first discrepancy.
@@ -73,13 +89,21 @@ def verify(
     Commitments, beacons, audits, verdicts, slashes, every wei, the models and
     all signatures are recomputed from the events and the rules, and compared
     with the state of the contracts. Exits with 1 on any discrepancy.
+
+    With the answers that members signed, the verdicts of proved audits are
+    recomputed as well: signatures, commitments, holders that must agree, and
+    what follows from them. `opfl blame` settles answers that differ.
     """
     console = Console()
     found = _read(console, rpc_url, deployment, job)
     report = check_trail(found)
     if export is not None:
         report = report.with_report(check_export(found, export))
+    if answers:
+        report = report.with_report(check_published(found, answers))
     console.print(facts_table(report, found))
+    for note in report.notes:
+        console.print(f"note: {note}", highlight=False, soft_wrap=True)
     write_json(json_file, {**_summary(found), **report.report})
     if report.first_failure is not None:
         more = len(report.failures) - 1

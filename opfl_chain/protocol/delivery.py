@@ -11,7 +11,7 @@ from opfl_chain.protocol.errors import DeliveryMissing, InputNotCommitted, Proto
 from opfl_chain.protocol.hashing import keccak256
 from opfl_chain.protocol.identifiers import ClientIndex, RoundNumber
 from opfl_chain.protocol.inputs import is_input_of_round
-from opfl_chain.protocol.proof.package import ProofForm, ProofPackage
+from opfl_chain.protocol.proof.package import ProofForm, ProofLeaves, ProofPackage
 from opfl_chain.protocol.ring import RING_WORD_BYTES, UnsignedWords
 from opfl_chain.protocol.shares import HASH_BYTES, SharePackage, verify_components, verify_package
 from opfl_chain.protocol.verdict import FaultReason
@@ -114,13 +114,16 @@ def check_delivery(expected: Expected, claim: Claim, delivery: Delivery | None) 
         _check_kind(expected, delivery.advice, "advice", expected.advice_words)
         advice = verify_components(delivery.advice)
         packages.append(delivery.advice)
-    leaves, proof = leaves_digest(packages), None
+    proof = None
     if claim.audited and expected.proof is not None:
         if delivery.proof is None:
             raise DeliveryMissing(f"client {claim.client} is audited and delivered no proof")
         delivery.proof.verify(expected.proof)
         proof = delivery.proof
-        leaves = keccak256(leaves, proof.leaves.digest)
+    leaves = joint_digest(
+        [leaf for package in packages for leaf in package.leaf_hashes],
+        proof.leaves if proof else None,
+    )
     return Checked(gradient, training_input, advice, proof, leaves)
 
 
@@ -133,9 +136,10 @@ def fault_of(error: ProtocolError) -> FaultReason:
     return FaultReason.COMMITMENT_MISMATCH
 
 
-def leaves_digest(packages: Sequence[SharePackage]) -> bytes:
-    """Return a digest of the leaf hashes of all three members' components."""
-    return keccak256(*(leaf for package in packages for leaf in package.leaf_hashes))
+def joint_digest(leaf_hashes: Sequence[bytes], proof: ProofLeaves | None) -> bytes:
+    """Return a digest of all leaf hashes: those of the packages in order, and of the proof."""
+    digest = keccak256(*leaf_hashes)
+    return keccak256(digest, proof.digest) if proof is not None else digest
 
 
 def _checked_input(expected: Expected, claim: Claim, delivered: InputDelivery) -> Held:

@@ -49,6 +49,14 @@ class DeliveryMissing(ProtocolError):
     """A required part of a delivery that the client did not send."""
 
 
+class AnswersInvalid(ProtocolError):
+    """Published answers that cannot be read."""
+
+
+class HandOverInvalid(ProtocolError):
+    """A component handed over that is malformed, or that nothing binds to the contribution."""
+
+
 class InputNotCommitted(ProtocolError):
     """A training input that is not in the client's data set at this round."""
 

@@ -130,6 +130,18 @@ class Report:
         return cls(rank, subject, tuple(rows))
 
 
+def stated_subject(data: bytes) -> tuple[bytes, int]:
+    """Return the subject of a report, and the number of contributions, as the report states them.
+
+    For a reader that does not know both. `Report.decode` then reads the rest.
+    """
+    size = _REPORT.size + HASH_BYTES
+    if len(data) < size or data[: len(_REPORT_MAGIC)] != _REPORT_MAGIC:
+        raise ShareError(f"the message of {len(data):,} bytes is not a report")
+    *_, count = _REPORT.unpack_from(data)
+    return data[_REPORT.size : size], int(count)
+
+
 def _row(data: bytes) -> ReportRow:
     code = data[0]
     if code not in {0, *FaultReason}:

@@ -71,6 +71,12 @@ def held_indices(rank: int) -> tuple[int, int]:
     return rank, (rank + 1) % COMPONENTS
 
 
+def holders_of(index: int) -> tuple[int, int]:
+    """Return the ranks of the two members that hold a component, in order."""
+    first, second = sorted(rank for rank in range(COMPONENTS) if index in held_indices(rank))
+    return first, second
+
+
 @dataclass(frozen=True)
 class Component:
     """One component as it is sent: the last as words, the others as seeds."""

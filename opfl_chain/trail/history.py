@@ -9,6 +9,7 @@ from functools import cached_property
 from opfl_chain.chain.bindings import events
 from opfl_chain.chain.bindings.types import JobTerms, Phases, Schedule
 from opfl_chain.chain.contracts.contract import Event
+from opfl_chain.protocol.delivery import Claim
 from opfl_chain.protocol.errors import VerdictError
 from opfl_chain.protocol.identifiers import Address, ClientIndex, RoundNumber
 from opfl_chain.protocol.randomness import is_audited
@@ -153,6 +154,35 @@ class History:
     def client_at(self) -> Mapping[ClientIndex, Address]:
         """The clients by their bit in verdicts."""
         return {ClientIndex(e.event.index): client for client, e in self.clients.items()}
+
+    @cached_property
+    def dataset_roots(self) -> Mapping[Address, bytes]:
+        """The roots of the clients' data sets, which are fixed when the first round opens."""
+        roots = {client: entry.event.root for client, entry in self.clients.items()}
+        return roots | {
+            entry.event.client: entry.event.root
+            for entry in self.trail.of(events.DatasetRootReplaced)
+        }
+
+    def claims(self, round_: RoundHistory) -> list[Claim]:
+        """Return the claims that are known, in the order of clients' indices.
+
+        Of a batch the chain shows neither clients nor commitments: those that the verdict judges
+        are known, and their commitments are empty here.
+        """
+        known = self.participants(round_) if round_.batch is not None else round_.direct
+        found = [
+            Claim(
+                ClientIndex(self.clients[client].event.index),
+                round_.number,
+                round_.direct[client].event.commitment if client in round_.direct else b"",
+                self.dataset_roots[client],
+                round_.is_audited(client),
+            )
+            for client in known
+            if client in self.clients
+        ]
+        return sorted(found, key=lambda claim: claim.client)
 
     def participants(self, round_: RoundHistory) -> list[Address]:
         """Return the clients that committed directly, and those that the verdict judges."""

@@ -45,6 +45,13 @@ class ExportInvalid(TrailError):
         super().__init__(f"{path} {reason}. `opfl trail export` writes such a folder")
 
 
+class AnswersUnreadable(TrailError):
+    """A file without readable answers."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"{path} {reason}. Members write answers.jsonl into their state folders")
+
+
 @dataclass(frozen=True)
 class Finding:
     """One fact that was recomputed, and whether the chain agrees."""
@@ -128,6 +135,8 @@ class Report:
 
     facts: Mapping[str, int]
     failures: tuple[Failure, ...]
+    notes: tuple[str, ...] = ()
+    """What could not be checked, and why."""
 
     @property
     def holds(self) -> bool:
@@ -140,7 +149,8 @@ class Report:
     def with_report(self, other: Report) -> Report:
         """Merge both reports. At the same place, failures of this report come first."""
         failures = sorted(self.failures + other.failures, key=lambda f: f.finding.place)
-        return Report({**self.facts, **other.facts}, tuple(failures))
+        facts, notes = {**self.facts, **other.facts}, self.notes + other.notes
+        return Report(facts, tuple(failures), notes)
 
     @property
     def report(self) -> dict[str, Any]:
@@ -150,6 +160,7 @@ class Report:
             "facts": dict(self.facts),
             "failures": len(self.failures),
             "first_failure": self.first_failure.report if self.first_failure else None,
+            "notes": list(self.notes),
         }
 
 

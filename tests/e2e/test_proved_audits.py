@@ -7,6 +7,7 @@ from scenario import Meanwhile, Scenario
 
 from opfl_chain.chain.terms import DEPOSIT, STAKE
 from opfl_chain.jobs.localnet.outcome import LEFT_OUT, PASSED
+from opfl_chain.trail import check_published
 
 HONEST = ("client-0", "client-1")
 CHEAT = "amplify:10"
@@ -54,6 +55,13 @@ class TestProvedJob(EveryJob):
     def test_members_exchange_kilobytes(self, played):
         ended = [e for e in played.events("member-0") if e["event"] == "ended"]
         assert "mpc_bytes_sent" not in ended[-1]
+
+    @pytest.mark.parametrize("rank", range(3))
+    def test_verdicts_follow_from_the_published_answers(self, played, outcome, rank):
+        path = played.folder / "state" / f"member-{rank}" / "answers.jsonl"
+        report = check_published(outcome.trail, [path])
+        assert report.first_failure is None
+        assert report.facts["signed answers"] > 6
 
 
 class Lies(ChangingCheats):

@@ -1,4 +1,4 @@
-"""Files from others: deployments, keystores and data sets."""
+"""Files from others: deployments, keystores, data sets, answers and components."""
 
 from __future__ import annotations
 
@@ -18,6 +18,13 @@ from opfl_chain.chain.keys import SCRYPT_CHEAP, read_keystore, write_keystore
 from opfl_chain.chain.rpc import checksum
 from opfl_chain.learning.data.idx import read_idx, write_idx
 from opfl_chain.learning.errors import DataFileInvalid
+from opfl_chain.protocol.errors import HandOverInvalid
+from opfl_chain.protocol.hand_over import HandOver, SharePart
+from opfl_chain.protocol.proof.package import ProofComponent, ProofLeaves
+from opfl_chain.protocol.published_answers import STAGES, Messages, PublishedMessage, encode_round
+from opfl_chain.protocol.shares import Component
+from opfl_chain.trail.answers import read_answers
+from opfl_chain.trail.report import AnswersUnreadable
 
 T = TypeVar("T")
 DEEP = b"[" * 10_000
@@ -65,7 +72,40 @@ KEYSTORE = written(
     lambda path: write_keystore(path, b"\1" * 32, {"address": "ab"}, "password", SCRYPT_CHEAP)
 )
 
+ANSWERS = (
+    encode_round(7, [PublishedMessage(r, s, b"body", b"\1" * 65) for r in range(3) for s in STAGES])
+    + "\n"
+).encode()
+
+
+def encode_answers(rounds: dict[int, Messages]) -> bytes:
+    lines = (encode_round(number, list(each.values())) for number, each in rounds.items())
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def component(index: int) -> bytes:
+    share = SharePart((b"\1" * 32,) * 3, Component(index, b"\2" * 32, b"\3" * 32))
+    leaves = ProofLeaves((b"\4" * 32,) * 5)
+    proof = ProofComponent(index, b"\5" * 48)
+    path = (b"\6" * 32,) * 2
+    return HandOver(1, 2, index, share, share, b"\7" * 32, path, proof, leaves).encode().encode()
+
+
 FILE_TARGETS = {
+    "answers": Target(
+        lambda data: with_file(data, read_answers),
+        encode_answers,
+        (AnswersUnreadable,),
+        (ANSWERS, ANSWERS + ANSWERS),
+        findings=(DEEP + b"\n",),
+    ),
+    "component": Target(
+        lambda data: HandOver.decode(data.decode("utf-8", "surrogateescape")),
+        lambda handed: handed.encode().encode(),
+        (HandOverInvalid,),
+        (component(0), component(2)),
+        findings=(DEEP,),
+    ),
     "deployment": Target(
         lambda data: with_file(data, Deployment.read),
         lambda deployment: written(deployment.write),

@@ -27,6 +27,7 @@ ALLOWED = {
     "protocol/policy.py": "declares the kinds of replay",
     "bench/audit.py": "measures all kinds of audits side by side",
     "bench/audit_stages.py": "measures all kinds of audits side by side",
+    "bench/proved_audit.py": "measures audits of proved steps",
     "bench/naive.py": "measures the paper's algorithm as printed",
     "lab/sample_step.py": "constructs a boundary of either rule, to measure their circuits",
 }

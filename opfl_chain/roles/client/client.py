@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import secrets
 from functools import cached_property
 from typing import Any, ClassVar
-
-import numpy as np
 
 from opfl_chain.chain.bindings.types import ClientStatus, Reason, Role
 from opfl_chain.chain.keys import SIGNATURE_BYTES, signer_of
@@ -18,8 +15,10 @@ from opfl_chain.protocol.hashing import keccak256
 from opfl_chain.protocol.identifiers import Address, RoundNumber, round_id_of
 from opfl_chain.protocol.statements import DeliveryEnvelope, DeliveryReceipt, GradientCommitment
 from opfl_chain.roles.claims import Batch, Entry
+from opfl_chain.roles.client import store as client_store
 from opfl_chain.roles.client.conduct import Conduct, LocalContribution
 from opfl_chain.roles.client.contribution import Contributor, load_client_data
+from opfl_chain.roles.client.store import ClientStore
 from opfl_chain.roles.evidence import two_acquittals
 from opfl_chain.roles.node import Moment, Node
 from opfl_chain.roles.peers import hex_field
@@ -35,22 +34,21 @@ _RELAY_MARGIN = 3
 
 class Client(Node):
     ROLE = "client"
-    SCHEMA: ClassVar[str] = """
-    CREATE TABLE IF NOT EXISTS secret (value BLOB);
-    CREATE TABLE IF NOT EXISTS contributions (
-        round INTEGER PRIMARY KEY, gradient BLOB, advice BLOB, memory BLOB
-    );
-    CREATE TABLE IF NOT EXISTS proofs (round INTEGER PRIMARY KEY, body BLOB, refusal TEXT);
+    SCHEMA: ClassVar[str] = (
+        client_store.SCHEMA
+        + """
     CREATE TABLE IF NOT EXISTS receipts (
         round INTEGER, member TEXT, audited INTEGER, signature BLOB, PRIMARY KEY (round, member)
     );
     CREATE TABLE IF NOT EXISTS relayed (round INTEGER PRIMARY KEY);
     """
+    )
 
     def __init__(self, settings: ClientSettings, conduct: Conduct | None = None) -> None:
         """Make a client; it is honest unless a conduct is given."""
         super().__init__(settings)
         self._settings = settings
+        self._store = ClientStore(self.state)
         self._conduct = conduct or Conduct()
         self._phase = "starting"
         self._left = False
@@ -72,7 +70,7 @@ class Client(Node):
             self.job.policy,
             self.job.boundary,
             data,
-            self._secret(),
+            self._store.secret(),
             self._conduct,
             rounds=self.job.terms.rounds,
             threads=self._settings.threads,
@@ -140,7 +138,7 @@ class Client(Node):
             self.send(self.job.contracts.jobs.enrol(self.job.id, root, value=deposit), "enrol")
 
     def _take_part(self, round_: RoundView, now: Moment, status: ClientStatus) -> None:
-        contribution = self._contribution(round_.number)
+        contribution = self._store.contribution(round_.number)
         if not now.has_come(round_.schedule.commit) and status is ClientStatus.ACTIVE:
             if contribution is None:
                 self._require_own_data()
@@ -170,26 +168,8 @@ class Client(Node):
 
     def _train(self, round_: RoundView) -> LocalContribution:
         weights = self.peers.fetch_weights(round_.model_hash, self.contributor.parameters)
-        last = self.state.one("SELECT memory FROM contributions ORDER BY round DESC LIMIT 1")
-        made = self.contributor.make(round_.number, weights, last[0] if last else b"")
-        number = round_.number
-        with self.state.transaction():
-            if made.proof is not None:
-                self.state.write(
-                    "INSERT OR REPLACE INTO proofs VALUES (?, ?, ?)",
-                    number,
-                    made.proof,
-                    made.refusal,
-                )
-            self.state.write(
-                "INSERT OR IGNORE INTO contributions VALUES (?, ?, ?, ?)",
-                number,
-                made.gradient.astype("<f4").tobytes(),
-                None if made.advice is None else made.advice.tobytes(),
-                made.memory,
-            )
-            self.state.write("DELETE FROM contributions WHERE round < ?", number - 1)
-            self.state.write("DELETE FROM proofs WHERE round < ?", number - 1)
+        made = self.contributor.make(round_.number, weights, self._store.last_memory())
+        self._store.keep_contribution(round_.number, made)
         return made
 
     def _commit(self, round_: RoundView, contribution: LocalContribution, now: Moment) -> None:
@@ -302,27 +282,6 @@ class Client(Node):
         self._left = self.take_money(Role.CLIENT, unbond, now)
 
     # --- storage
-
-    def _secret(self) -> bytes:
-        if (row := self.state.one("SELECT value FROM secret")) is None:
-            self.state.write("INSERT INTO secret VALUES (?)", secrets.token_bytes(32))
-            row = self.state.one("SELECT value FROM secret")
-        return bytes(row[0])
-
-    def _contribution(self, number: int) -> LocalContribution | None:
-        row = self.state.one(
-            "SELECT gradient, advice, memory FROM contributions WHERE round = ?", number
-        )
-        if row is None:
-            return None
-        gradient, advice, memory = row
-        proof = self.state.one("SELECT body, refusal FROM proofs WHERE round = ?", number)
-        return LocalContribution(
-            np.frombuffer(gradient, "<f4").astype(np.float32),
-            None if advice is None else np.frombuffer(advice, "<i8"),
-            memory,
-            *(proof or ()),
-        )
 
     def _receipts(self, number: int, *, audited: bool) -> dict[Address, bytes]:
         """Receipts by member. If we are audited, one without the input does not count."""

@@ -14,8 +14,8 @@ from typing import Final
 
 from opfl_chain.chain.keys import SIGNATURE_BYTES, signer_of
 from opfl_chain.chain.rpc import tohex
-from opfl_chain.protocol.hashing import keccak256
 from opfl_chain.protocol.identifiers import Address
+from opfl_chain.protocol.published_answers import STAGES, PublishedMessage, audit_statement
 from opfl_chain.protocol.statements import AuditMessage
 from opfl_chain.roles.member.requests import round_in, signature_in
 from opfl_chain.roles.member.store import MemberStore
@@ -25,10 +25,6 @@ from opfl_chain.roles.view.view import RoundView
 from opfl_chain.transport.errors import TransportError
 from opfl_chain.transport.routes import Refusal, Request, Response, Route
 
-REPORT: Final = "report"
-ANSWERS: Final = "answers"
-STAGES: Final = (REPORT, ANSWERS)
-"""The stages of an exchange; signatures number them from one."""
 MOST_MESSAGE_BYTES: Final = 1 << 22
 
 _LOGGER = logging.getLogger("opfl.committee")
@@ -141,13 +137,11 @@ class AuditMessages:
         round_ = round_in(self._node, request)
         if self._store.judgement(round_.number) is None:
             raise Refusal(HTTPStatus.NOT_FOUND, "this round has no verdict here yet")
-        rows = self._store.audit_messages(round_.number)
-        names = ("rank", "stage", "body", "signature")
-        messages = [
-            dict(zip(names, (rank, stage, tohex(body), tohex(signature)), strict=True))
-            for rank, stage, body, signature in rows
-        ]
-        return Response.json({"messages": messages})
+        return Response.json({"messages": [each.document for each in self.published(round_)]})
+
+    def published(self, round_: RoundView) -> list[PublishedMessage]:
+        """Return all messages of a round, as they are published."""
+        return [PublishedMessage(*row) for row in self._store.audit_messages(round_.number)]
 
     def _peer(self, request: Request) -> int:
         text = request.parts["rank"]
@@ -162,8 +156,7 @@ class AuditMessages:
         return signer_of(statement, job.domain, signature) == job.members[rank]
 
     def _statement(self, round_: RoundView, stage: str, body: bytes) -> AuditMessage:
-        number = STAGES.index(stage) + 1
-        return AuditMessage(self._node.job.id, round_.number, number, keccak256(body))
+        return audit_statement(self._node.job.id, round_.number, stage, body)
 
 
 def _stage(request: Request) -> str:

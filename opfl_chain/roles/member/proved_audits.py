@@ -33,20 +33,19 @@ from opfl_chain.protocol.exchange import (
 )
 from opfl_chain.protocol.identifiers import Address, ClientIndex
 from opfl_chain.protocol.proof.closing import Statement, Tolerance
+from opfl_chain.protocol.published_answers import ANSWERS, REPORT, encode_round
 from opfl_chain.roles.claims import Claims
-from opfl_chain.roles.member.audit_messages import (
-    ANSWERS,
-    REPORT,
-    AuditMessages,
-    SignedMessage,
-)
+from opfl_chain.roles.member.audit_messages import AuditMessages, SignedMessage
 from opfl_chain.roles.member.audits import Judging
 from opfl_chain.roles.member.joint_audits import JointAudits
 from opfl_chain.roles.member.store import MemberStore
 from opfl_chain.roles.node import Node
 from opfl_chain.roles.view.view import RoundView
+from opfl_chain.system.files import append_line
 from opfl_chain.transport.routes import Route
 
+ANSWERS_FILE: Final = "answers.jsonl"
+"""All signed messages of all rounds, in the state folder: the member may publish it."""
 _DISPUTES_SHOWN: Final = 8
 
 _LOGGER = logging.getLogger("opfl.committee")
@@ -175,8 +174,14 @@ class ProvedAudits(JointAudits):
         reports: Sequence[Report],
         sheets: Sequence[Mapping[int, Answers]],
     ) -> None:
-        """Store the verdict that follows from everybody's reports and answers."""
+        """Publish everybody's reports and answers, and store the verdict that follows from them.
+
+        Published first: a member killed in between publishes the same line again, and none is
+        missing of a round that it has a verdict of.
+        """
         verdict, ends = verdict_of(claims, reports, sheets)
+        line = encode_round(round_.number, self.messages.published(round_))
+        append_line(self._node.settings.state / ANSWERS_FILE, line)
         for place, end in ends.items():
             if end.accepted is None:
                 self._tell_of_dispute(round_, claims[place].client, end)

@@ -1,0 +1,25 @@
+"""Answers of members as they are sent."""
+
+import pytest
+
+from opfl_chain.protocol.errors import ShareError
+from opfl_chain.protocol.exchange import Answers, decode_answers, encode_answers
+from opfl_chain.protocol.proof.folding import Answer
+
+ANSWERS = Answers(1, bytes(range(32)), Answer(1, 2, 3, 4), Answer(5, 6, 7, 8))
+
+
+def test_answers_survive_the_wire():
+    assert decode_answers(encode_answers(1, {3: ANSWERS}), 1, [3]) == {3: ANSWERS}
+
+
+def test_word_that_is_not_canonical_is_a_typed_error():
+    """Else the message of one member would end the daemons of both others."""
+    body = encode_answers(1, {3: ANSWERS})
+    with pytest.raises(ShareError, match=r"answer\[3\] is 0xf+, it must be below"):
+        decode_answers(body[:-16] + b"\xff" * 16, 1, [3])
+
+
+def test_answers_of_another_member_are_refused():
+    with pytest.raises(ShareError, match="not those of member 2"):
+        decode_answers(encode_answers(1, {3: ANSWERS}), 2, [3])
