@@ -1,7 +1,9 @@
 """A member that lies about proved steps is named, with one component of each contribution."""
 
 import json
-from dataclasses import dataclass, field
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,9 @@ LIAR = 2
 CLIENTS = range(3)
 DISPUTED = {0: "member-0", 2: "member-1"}
 """The components that the liar holds, and who else holds them."""
+
+BY_CLIENTS = {"client-0": 1, "client-1": 2}
+"""Components that clients hand over themselves; the liar does not hold the first."""
 
 
 @dataclass
@@ -85,27 +90,37 @@ class Blames(Meanwhile):
         if self.commands is not None or round_ is None or round_.verdict_hash is None:
             return
         net = self._net
-        self.commands = commands = Commands(net.folder, net.devnet, net.job.id)
+        self.commands = Commands(net.folder, net.devnet, net.job.id)
         layout = model_of(net.job.policy).layout
         weights = layout.flatten(initial_parameters(layout, net.job.policy.seeds.model))
         (net.folder / "weights").write_bytes(weights.astype("<f4").tobytes())
-        for client in CLIENTS:
-            for component, holder in DISPUTED.items():
-                self.settle(holder, client, component)
-        self.settle("client-0", 0, 1)
-        self.settle("client-1", 1, 2)
-        self.refuse(commands, weights)
-        self.runs["trail"] = commands.opfl(
+        self.act(weights)
+        self.runs["trail"] = self.commands.opfl(
             *("trail", "verify", "--rpc-url", net.devnet.rpc_url, "--job", net.job.id),
             *("--deployment", net.folder / "deployment.json"),
             *("--answers", net.folder / "state" / "member-1" / "answers.jsonl"),
         )
 
-    def settle(self, holder, client, component):
+    def act(self, weights):
+        for client in CLIENTS:
+            for component, holder in DISPUTED.items():
+                self.settle(holder, client, component)
+        for name, component in BY_CLIENTS.items():
+            self.runs[name] = self.settle(name, self.index(name), component)
+        self.refuse(self.commands, weights)
+
+    def settle(self, holder, client, component, **options):
         run = self.commands.hand_over(holder, client, component)
         assert run.code == 0, run.text
         path = self.commands.component(holder, client, component)
-        self.runs[holder, client, component] = self.commands.blame(client, path)
+        found = self.commands.blame(client, path, **options)
+        self.runs[holder, client, component] = found
+        return found
+
+    def index(self, name):
+        """The place of a client in the job: clients enrol in any order."""
+        address = self._net.addresses[name]
+        return self._net.view.clients()[address].index
 
     def refuse(self, commands, weights):
         """Ask for what must not be, and show what says nothing."""
@@ -114,7 +129,7 @@ class Blames(Meanwhile):
         runs["second component"] = commands.hand_over("member-0", 0, 1)
         runs["not held"] = commands.hand_over("member-0", 0, 2)
         runs["no such client"] = commands.hand_over("member-0", 9, 0)
-        runs["another's"] = commands.hand_over("client-0", 1, 0)
+        runs["another's"] = commands.hand_over("client-0", self.index("client-1"), 0)
         runs["two components"] = commands.blame(0, good, commands.component("member-1", 0, 2))
         runs["other client"] = commands.blame(1, good)
         (folder / "other").write_bytes((weights + 1).astype("<f4").tobytes())
@@ -166,7 +181,7 @@ REFUSED = {
     "second component": "component 0 of client 0 in round 0 was handed over before",
     "not held": "member 0 holds components 0 and 1, not 2",
     "no such client": "has 3 clients, and no 9",
-    "another's": "client 1 is",
+    "another's": ", we are 0x",
 }
 
 
@@ -201,11 +216,11 @@ class TestBlame(EveryJob):
         assert [message["stage"] for message in liar["messages"]] == ["report", "answers"]
 
     def test_client_may_hand_a_component_over(self, played, runs):
-        named = runs["client-1", 1, 2].evidence["named"]
+        named = runs["client-1"].evidence["named"]
         assert named == [played.outcome.address(f"member-{LIAR}")]
 
     def test_nobody_is_named_where_both_are_right(self, runs):
-        run = runs["client-0", 0, 1]
+        run = runs["client-0"]
         assert (run.code, run.evidence["named"]) == (1, [])
         assert "both answers are right" in run.text
 
@@ -225,3 +240,49 @@ class TestBlame(EveryJob):
         assert "does not hold: signed answers: members 0 and 2 give one answer" in (
             runs["trail"].text.replace("\n", " ")
         )
+
+
+class BlamesRelayed(Blames):
+    """Settles disputes of a round whose clients are in a batch, with the list of the batch."""
+
+    def act(self, weights):
+        folder = self.commands.folder
+        with closing(sqlite3.connect(folder / "state" / "member-0" / "state.sqlite")) as state:
+            ((listed,),) = state.execute("SELECT body FROM batches").fetchall()
+        (folder / "batch").write_bytes(listed)
+        self.settle("member-0", 0, 0, batch=folder / "batch")
+        path = self.commands.component("member-0", 0, 0)
+        self.runs["no list"] = self.commands.blame(0, path)
+        (folder / "other").write_bytes(b"[]")
+        self.runs["other list"] = self.commands.blame(0, path, batch=folder / "other")
+
+
+class TestBlameInABatch(EveryJob):
+    scenario = replace(
+        TestBlame.scenario,
+        plan=replace(TestBlame.scenario.plan, commit="relayed"),
+        meanwhile=BlamesRelayed,
+    )
+
+    def test_liar_is_named(self, played):
+        run = played.meanwhile.runs["member-0", 0, 0]
+        assert run.code == 0, run.text
+        assert run.evidence["named"] == [played.outcome.address(f"member-{LIAR}")]
+
+    @pytest.mark.parametrize(
+        ("name", "message"),
+        [("no list", "has a relayed batch"), ("other list", "the list is not that of the batch")],
+    )
+    def test_list_of_the_batch_is_needed(self, played, name, message):
+        run = played.meanwhile.runs[name]
+        assert (run.code, run.evidence) == (2, None)
+        assert message in run.text
+
+    def test_trail_says_what_a_batch_hides(self, played):
+        text = played.meanwhile.runs["trail"].text.replace("\n", " ")
+        assert "round 0 has a relayed batch" in text
+        assert "signed answers: members 0 and 2 give one answer" in text
+
+    def test_honest_clients_are_in_every_round(self, played):
+        """The chain names nobody here: all are in the batch, and all are left out."""
+        assert played.outcome.participants(0) == set()
