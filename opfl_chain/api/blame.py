@@ -18,7 +18,8 @@ from opfl_chain.chain.bindings.types import ClientStatus
 from opfl_chain.chain.keys import signer_of
 from opfl_chain.learning.proved_step import statement_of
 from opfl_chain.learning.registry import model_of
-from opfl_chain.mpc.audit.judge import Rules, subject_of
+from opfl_chain.mpc.audit.judge import Rules
+from opfl_chain.mpc.audit.proved import proved_subject
 from opfl_chain.mpc.replay.replays import Replays
 from opfl_chain.protocol.aggregate import weights_hash
 from opfl_chain.protocol.commitments import COMPONENTS
@@ -139,7 +140,7 @@ def settle_dispute(
         statement = dispute.statement()
         expected, form = dispute.rules.expected(ranks[0]), ProofForm.of(statement)
         handed.verify(dispute.claims[dispute.place], expected, form)
-        said = dispute.said(ranks)
+        said = dispute.said(ranks, statement)
     except ProtocolError as error:
         raise EvidenceUnusable(str(error)) from error
     for rank, (report, sheet) in said.items():
@@ -209,7 +210,7 @@ class _Dispute:
             )
         return statement_of(self.rules.policy, tolerance, self._named_weights)
 
-    def said(self, ranks: Sequence[int]) -> dict[int, Said]:
+    def said(self, ranks: Sequence[int], statement: Statement) -> dict[int, Said]:
         """Return the reports and the answers that these members signed.
 
         What a member reveals follows from the reports of all.
@@ -218,7 +219,7 @@ class _Dispute:
         for stage in STAGES:
             for rank in members if stage == REPORT else ranks:
                 self._require_signed(rank, stage, messages.get((rank, stage)))
-        subject = subject_of(self.rules, self._named_weights, self.claims)
+        subject = proved_subject(self.rules, self._named_weights, self.claims, statement)
         heard = [messages[rank, REPORT].body for rank in members]
         reports = [Report.decode(heard[rank], rank, subject, len(self.claims)) for rank in members]
         places = audited_places(self.claims, reports)

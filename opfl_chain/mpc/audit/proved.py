@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from opfl_chain.mpc.audit.judge import Report as ReportRefusal
-from opfl_chain.mpc.audit.judge import check_deliveries
+from opfl_chain.mpc.audit.judge import Rules, Weights, check_deliveries, subject_of
 from opfl_chain.protocol.delivery import Checked, Claim, Delivery, Expected
 from opfl_chain.protocol.exchange import Answers, ReportRow
+from opfl_chain.protocol.hashing import sha256
 from opfl_chain.protocol.identifiers import ClientIndex
 from opfl_chain.protocol.proof.answers import Query
 from opfl_chain.protocol.proof.closing import Statement
@@ -47,6 +48,13 @@ def examine(
         else:
             rows.append(ReportRow(None, found.leaves))
     return rows, answers
+
+
+def proved_subject(
+    rules: Rules, weights: Weights, claims: Sequence[Claim], statement: Statement
+) -> bytes:
+    """Return a digest of the facts that must be the same for all members, as reports have it."""
+    return sha256(subject_of(rules, weights, claims), statement.hash)
 
 
 def answer(rank: int, statement: Statement, context: bytes, found: Checked) -> Answers:

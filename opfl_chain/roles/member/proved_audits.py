@@ -12,8 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from opfl_chain.learning.proved_step import statement_of
-from opfl_chain.mpc.audit.judge import subject_of
-from opfl_chain.mpc.audit.proved import examine
+from opfl_chain.mpc.audit.proved import examine, proved_subject
 from opfl_chain.protocol.delivery import Claim
 from opfl_chain.protocol.errors import ProtocolError
 from opfl_chain.protocol.exchange import (
@@ -29,6 +28,7 @@ from opfl_chain.protocol.exchange import (
     encode_answers,
     encode_revealed,
     proof_context,
+    stated_subject,
     verdict_of,
 )
 from opfl_chain.protocol.identifiers import Address, ClientIndex
@@ -94,8 +94,8 @@ class ProvedAudits(JointAudits):
     def judge(self, round_: RoundView) -> None:
         """Report, reveal and conclude, as far as the peers' messages allow."""
         claims = list(self._claims.of(round_).values())
-        told = self.messages.of_all(round_, REPORT, self.report(round_, claims))
         subject = self._subject(round_, claims)
+        told = self.messages.of_all(round_, REPORT, self.report(round_, claims, subject))
         reports = [
             each
             for rank, message in told.items()
@@ -113,12 +113,17 @@ class ProvedAudits(JointAudits):
         if len(sheets) == len(self._node.job.members):
             self._conclude(round_, claims, reports, sheets)
 
-    def report(self, round_: RoundView, claims: Sequence[Claim]) -> SignedMessage:
-        """Return our report. The first time, compute all answers, and store both."""
+    def report(self, round_: RoundView, claims: Sequence[Claim], subject: bytes) -> SignedMessage:
+        """Return our report. The first time, compute all answers, and store both.
+
+        A reorganisation may change who is audited: the exchange then begins anew.
+        """
         if (known := self.messages.own(round_, REPORT)) is not None:
-            return known
+            if stated_subject(known.body) == (subject, len(claims)):
+                return known
+            self._store.forget_exchange(round_.number)
         rows, answers = self.examine(round_, claims)
-        report = Report(self.rank, self._subject(round_, claims), tuple(rows))
+        report = Report(self.rank, subject, tuple(rows))
         signed = self.messages.sign(round_, REPORT, report.encode())
         sheet = encode_answers(self.rank, answers)
         self._store.keep_report(
@@ -279,7 +284,8 @@ class ProvedAudits(JointAudits):
     # --- facts
 
     def _subject(self, round_: RoundView, claims: Sequence[Claim]) -> bytes:
-        return subject_of(self._judging.rules, self._judging.weights(round_), claims)
+        rules, weights = self._judging.rules, self._judging.weights(round_)
+        return proved_subject(rules, weights, claims, self._statement(round_))
 
     def _statement(self, round_: RoundView) -> Statement:
         if self._stated is None or self._stated[0] != round_.model_hash:

@@ -84,6 +84,12 @@ class MemberStore:
             )
             self.keep_audit_message(number, rank, "report", body, signature)
 
+    def forget_exchange(self, number: int) -> None:
+        """Forget all messages about a round as it was before a reorganisation."""
+        with self._state.transaction():
+            for table in ("audit_messages", "answer_sheets", "told"):
+                self._state.write(f"DELETE FROM {table} WHERE round = ?", number)
+
     def answer_sheet(self, number: int) -> tuple[bytes, int]:
         """Return all answers that our report commits to, and their number."""
         body, count = self._state.one(

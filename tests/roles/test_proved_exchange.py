@@ -1,0 +1,96 @@
+"""A member's exchange on proved steps: stored, repeated, and begun anew after a reorganisation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from opfl_chain.protocol.delivery import Claim
+from opfl_chain.protocol.exchange import Answers, ReportRow, stated_subject
+from opfl_chain.protocol.identifiers import ClientIndex, RoundNumber
+from opfl_chain.protocol.proof.closing import Tolerance
+from opfl_chain.protocol.proof.folding import Answer
+from opfl_chain.roles.member.proved_audits import ProvedAudits
+from opfl_chain.roles.member.store import SCHEMA, MemberStore
+from opfl_chain.roles.state import State
+
+CLAIMS = [Claim(ClientIndex(0), RoundNumber(4), b"\1" * 32, b"\2" * 32, audited=True)]
+BEFORE, AFTER = b"\3" * 32, b"\4" * 32
+ROUND: Any = SimpleNamespace(number=RoundNumber(4), id=4)
+PEER = "0x" + "1" * 40
+
+
+class Counting(ProvedAudits):
+    """Counts how often it examines a round."""
+
+    examined = 0
+
+    def examine(
+        self, round_: Any, claims: Sequence[Claim]
+    ) -> tuple[list[ReportRow], dict[int, Answers]]:
+        del round_
+        self.examined += 1
+        answers = Answers(self.rank, b"\5" * 32, Answer(1, 2, 2, 0), Answer(3, 4, 12, 0))
+        return [ReportRow(None, b"\6" * 32, answers.commitment) for _ in claims], {0: answers}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[MemberStore]:
+    state = State(tmp_path / "state.sqlite", "member", SCHEMA)
+    yield MemberStore(state)
+    state.close()
+
+
+def audits(store: MemberStore) -> Counting:
+    node: Any = SimpleNamespace(job=SimpleNamespace(id=1), sign=lambda statement: b"\7" * 65)
+    unused: Any = None
+    return Counting(node, 1, store, unused, unused, Tolerance(1, 1))
+
+
+def test_a_report_is_made_once_and_repeated_by_a_restarted_member(store: MemberStore) -> None:
+    first = audits(store)
+    told = first.report(ROUND, CLAIMS, BEFORE)
+    again = audits(store)
+    assert again.report(ROUND, CLAIMS, BEFORE) == told
+    assert (first.examined, again.examined) == (1, 0)
+
+
+def test_answers_are_revealed_once_and_repeated(store: MemberStore) -> None:
+    own = audits(store)
+    heard = [own.report(ROUND, CLAIMS, BEFORE).body] * 3
+    told = own.reveal(ROUND, heard, [0])
+    assert audits(store).reveal(ROUND, [b"", b"", b""], []) == told
+
+
+def test_an_exchange_begins_anew_when_a_reorganisation_changed_its_subject(
+    store: MemberStore,
+) -> None:
+    own = audits(store)
+    heard = [own.report(ROUND, CLAIMS, BEFORE).body] * 3
+    own.reveal(ROUND, heard, [0])
+    store.keep_audit_message(4, 0, "report", b"of a peer", b"")
+    store.keep_told(4, PEER, "report")
+    told = own.report(ROUND, CLAIMS, AFTER)
+    assert stated_subject(told.body) == (AFTER, 1)
+    assert own.examined == 2
+    assert store.audit_message(4, 0, "report") is None
+    assert store.audit_message(4, 1, "answers") is None
+    assert not store.has_told(4, PEER, "report")
+    assert own.report(ROUND, CLAIMS, AFTER) == told
+
+
+def test_messages_of_other_rounds_stay(store: MemberStore) -> None:
+    store.keep_audit_message(3, 0, "report", b"of a peer", b"")
+    store.forget_exchange(4)
+    assert store.audit_message(3, 0, "report") == (b"of a peer", b"")
+
+
+def test_a_second_message_of_a_member_does_not_replace_the_first(store: MemberStore) -> None:
+    assert store.keep_audit_message(4, 0, "report", b"first", b"a")
+    assert store.keep_audit_message(4, 0, "report", b"first", b"b")
+    assert not store.keep_audit_message(4, 0, "report", b"second", b"c")
+    assert store.audit_message(4, 0, "report") == (b"first", b"a")
