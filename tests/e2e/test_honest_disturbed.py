@@ -156,3 +156,33 @@ class TestHonestAndDisturbed(EveryJob):
         ]
         assert refused
         assert outcome.attested(FULL) == {"member-0", "member-1", "member-2"}
+
+
+class TestProvedAndDisturbed(EveryJob):
+    """The same disturbances while members exchange answers on proved steps."""
+
+    scenario = Scenario.of(
+        Disturbed,
+        clients=(None, None, None),
+        rounds=3,
+        audit_rate=1.0,
+        confirmations=CONFIRMATIONS,
+        seed=1,
+        audit="proved",
+        score=False,
+    )
+
+    def test_everybody_passes_in_every_round(self, outcome):
+        verdicts = {outcome.verdict(t, name) for t in range(outcome.rounds) for name in CLIENTS}
+        assert verdicts == {PASSED}
+
+    def test_nobody_is_slashed_or_penalised(self, outcome):
+        assert outcome.history.slashes == {}
+        assert outcome.penalties() == {}
+
+    def test_all_members_attest_in_every_round(self, outcome):
+        members = {"member-0", "member-1", "member-2"}
+        assert [outcome.attested(number) for number in range(3)] == [members] * 3
+
+    def test_beacon_was_taken_back_in_a_round_that_is_audited(self, played):
+        assert played.meanwhile.undone[1] == 1
