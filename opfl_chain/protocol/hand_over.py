@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from pydantic_core import from_json
+
 from opfl_chain.protocol.commitments import (
     COMPONENTS,
     SEED_BYTES,
@@ -199,8 +201,8 @@ class HandOver:
     def decode(cls, text: str) -> HandOver:
         """Read a file. Whether anything binds it, `verify` says."""
         try:
-            content = json.loads(text)
-        except (ValueError, RecursionError) as error:
+            content = from_json(text)
+        except ValueError as error:
             raise HandOverInvalid(f"not JSON: {error}") from None
         if isinstance(content, list):
             raise HandOverInvalid(

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from pydantic_core import from_json
+
 from opfl_chain.protocol.commitments import COMPONENTS
 from opfl_chain.protocol.errors import AnswersInvalid
 from opfl_chain.protocol.hashing import keccak256
@@ -70,8 +72,8 @@ def decode_rounds(text: str) -> dict[RoundNumber, Messages]:
     *lines, _ = text.split("\n")
     for place, line in enumerate(lines, 1):
         try:
-            number, messages = _round(json.loads(line))
-        except (ValueError, RecursionError) as error:
+            number, messages = _round(from_json(line))
+        except ValueError as error:
             raise AnswersInvalid(f"line {place} holds no answers: {error}") from None
         found[number] = messages
     return found
