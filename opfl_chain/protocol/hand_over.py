@@ -201,7 +201,7 @@ class HandOver:
     def decode(cls, text: str) -> HandOver:
         """Read a file. Whether anything binds it, `verify` says."""
         try:
-            content = from_json(text)
+            content = from_json(text.encode())
         except ValueError as error:
             raise HandOverInvalid(f"not JSON: {error}") from None
         if isinstance(content, list):

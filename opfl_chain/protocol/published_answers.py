@@ -72,7 +72,7 @@ def decode_rounds(text: str) -> dict[RoundNumber, Messages]:
     *lines, _ = text.split("\n")
     for place, line in enumerate(lines, 1):
         try:
-            number, messages = _round(from_json(line))
+            number, messages = _round(from_json(line.encode()))
         except ValueError as error:
             raise AnswersInvalid(f"line {place} holds no answers: {error}") from None
         found[number] = messages
