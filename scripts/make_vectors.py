@@ -19,6 +19,7 @@ from vectors.beacon import beacon
 from vectors.commitments import gradient_tree, shares
 from vectors.delivery import delivery
 from vectors.documents import boundary, policy
+from vectors.exchange import exchange
 from vectors.fixed_point import fixed_point
 from vectors.guided import guided
 from vectors.inputs import inputs
@@ -45,6 +46,7 @@ MAKERS: dict[str, Callable[[], Vector]] = {
     "boundary": boundary,
     "dataset": dataset,
     "delivery": delivery,
+    "exchange": exchange,
     "fixed_point": fixed_point,
     "gradient_tree": gradient_tree,
     "guided": guided,
