@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 from opfl_chain.protocol.delivery import Claim
-from opfl_chain.protocol.exchange import Answers, Report, ReportRow, stated_subject
+from opfl_chain.protocol.exchange import Answers, ReportRow, stated_subject
 from opfl_chain.protocol.identifiers import ClientIndex, RoundNumber
 from opfl_chain.protocol.proof.closing import Tolerance
 from opfl_chain.protocol.proof.folding import Answer
-from opfl_chain.protocol.verdict import FaultReason
 from opfl_chain.roles.member.proved_audits import ProvedAudits
 from opfl_chain.roles.member.store import SCHEMA, MemberStore
 from opfl_chain.roles.state import State
@@ -95,25 +94,3 @@ def test_a_second_message_of_a_member_does_not_replace_the_first(store: MemberSt
     assert store.keep_audit_message(4, 0, "report", b"first", b"b")
     assert not store.keep_audit_message(4, 0, "report", b"second", b"c")
     assert store.audit_message(4, 0, "report") == (b"first", b"a")
-
-
-def report_on(subject: bytes, rank: int = 0) -> bytes:
-    return Report(rank, subject, (ReportRow(None, b"\6" * 32),)).encode()
-
-
-def test_a_peer_that_reports_on_a_reorganised_chain_replaces_its_report(store: MemberStore) -> None:
-    messages = audits(store).messages
-    store.keep_audit_message(4, 0, "report", report_on(BEFORE), b"")
-    store.keep_audit_message(4, 0, "answers", b"of the same chain", b"")
-    messages._forget_other_facts(ROUND, 0, report_on(AFTER))
-    assert store.keep_audit_message(4, 0, "report", report_on(AFTER), b"")
-    assert store.audit_message(4, 0, "answers") is None
-
-
-def test_two_reports_on_the_same_facts_stay_an_equivocation(store: MemberStore) -> None:
-    messages = audits(store).messages
-    store.keep_audit_message(4, 0, "report", report_on(BEFORE), b"")
-    other = Report(0, BEFORE, (ReportRow(FaultReason.NOT_DELIVERED),)).encode()
-    messages._forget_other_facts(ROUND, 0, other)
-    messages._forget_other_facts(ROUND, 0, b"no report")
-    assert not store.keep_audit_message(4, 0, "report", other, b"")

@@ -14,10 +14,8 @@ from typing import Final
 
 from opfl_chain.chain.keys import SIGNATURE_BYTES, signer_of
 from opfl_chain.chain.rpc import tohex
-from opfl_chain.protocol.errors import ShareError
-from opfl_chain.protocol.exchange import stated_subject
 from opfl_chain.protocol.identifiers import Address
-from opfl_chain.protocol.published_answers import REPORT, STAGES, PublishedMessage, audit_statement
+from opfl_chain.protocol.published_answers import STAGES, PublishedMessage, audit_statement
 from opfl_chain.protocol.statements import AuditMessage
 from opfl_chain.roles.member.requests import round_in, signature_in
 from opfl_chain.roles.member.store import MemberStore
@@ -121,23 +119,11 @@ class AuditMessages:
         signature, body = signature_in(request), request.body
         if not self._is_signed(round_, rank, stage, body, signature):
             raise Refusal(HTTPStatus.UNAUTHORIZED, "the message is not signed by this member")
-        if stage == REPORT:
-            self._forget_other_facts(round_, rank, body)
         if not self._store.keep_audit_message(round_.number, rank, stage, body, signature):
             self._told_two(round_, rank, f"signed two different messages of stage {stage}")
             raise Refusal(HTTPStatus.CONFLICT, "another message of this member is already stored")
         self._node.wake()
         return Response.json({"stored": True})
-
-    def _forget_other_facts(self, round_: RoundView, rank: int, body: bytes) -> None:
-        """Forget a peer's report if it now reports on other facts: the chain was reorganised.
-
-        Only one on our own facts is ever used, so that a peer gains nothing by changing them.
-        """
-        known = self._store.audit_message(round_.number, rank, REPORT)
-        with contextlib.suppress(ShareError):
-            if known is not None and stated_subject(known[0]) != stated_subject(body):
-                self._store.forget_messages(round_.number, rank)
 
     def serve_own(self, request: Request) -> Response:
         """Serve our own message, once it is made."""

@@ -221,12 +221,6 @@ class ProvedAudits(JointAudits):
         self, round_: RoundView, rank: int, message: SignedMessage, subject: bytes, count: int
     ) -> Report | None:
         try:
-            if stated_subject(message.body) != (subject, count):
-                # The peer sees another chain, or code: it is asked again.
-                self._store.forget_messages(round_.number, rank)
-                self._node.agenda.again()
-                _LOGGER.info("report on other facts", extra={"round": round_.number, "rank": rank})
-                return None
             return Report.decode(message.body, rank, subject, count)
         except ProtocolError as error:
             self._tell_of_member(round_, rank, str(error))

@@ -90,11 +90,6 @@ class MemberStore:
             for table in ("audit_messages", "answer_sheets", "told"):
                 self._state.write(f"DELETE FROM {table} WHERE round = ?", number)
 
-    def forget_messages(self, number: int, rank: int) -> None:
-        """Forget the messages of a peer about a round as it was before a reorganisation."""
-        statement = "DELETE FROM audit_messages WHERE round = ? AND rank = ?"
-        self._state.write(statement, number, rank)
-
     def answer_sheet(self, number: int) -> tuple[bytes, int]:
         """Return all answers that our report commits to, and their number."""
         body, count = self._state.one(
