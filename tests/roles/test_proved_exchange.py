@@ -7,8 +7,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
+from opfl_chain.learning.registry import model_of
+from opfl_chain.mpc.replay.default_policy import default_policy
 from opfl_chain.protocol.delivery import Claim
 from opfl_chain.protocol.exchange import Answers, ReportRow, stated_subject
 from opfl_chain.protocol.identifiers import ClientIndex, RoundNumber
@@ -20,7 +23,7 @@ from opfl_chain.roles.state import State
 
 CLAIMS = [Claim(ClientIndex(0), RoundNumber(4), b"\1" * 32, b"\2" * 32, audited=True)]
 BEFORE, AFTER = b"\3" * 32, b"\4" * 32
-ROUND: Any = SimpleNamespace(number=RoundNumber(4), id=4)
+ROUND: Any = SimpleNamespace(number=RoundNumber(4), id=4, model_hash=bytes(32))
 PEER = "0x" + "1" * 40
 
 
@@ -57,6 +60,25 @@ def test_a_report_is_made_once_and_repeated_by_a_restarted_member(store: MemberS
     again = audits(store)
     assert again.report(ROUND, CLAIMS, BEFORE) == told
     assert (first.examined, again.examined) == (1, 0)
+
+
+@pytest.mark.parametrize("weight", [2000.0, 1e30])
+def test_weights_that_no_statement_can_hold_do_not_end_the_member(
+    store: MemberStore, weight: float
+) -> None:
+    policy = default_policy("lenet-61706", rule="proved")
+    large = {
+        each.name: np.full(each.shape, weight, np.float32) for each in model_of(policy).layout
+    }
+    node: Any = SimpleNamespace(job=SimpleNamespace(id=1, policy=policy))
+    claims: Any = SimpleNamespace(of=lambda round_: dict(enumerate(CLAIMS)))
+    judging: Any = SimpleNamespace(weights=lambda round_: large, rules=None)
+    own = Counting(node, 1, store, claims, judging, Tolerance(1 << 22, 1 << 20))
+    own.judge(ROUND)
+    (dispute,) = own.health["disputes"]
+    assert dispute["members"] == []
+    assert dispute["reason"].startswith("nobody can be audited at these weights: ")
+    assert own.messages.own(ROUND, "report") is None
 
 
 def test_answers_are_revealed_once_and_repeated(store: MemberStore) -> None:

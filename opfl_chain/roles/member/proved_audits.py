@@ -92,9 +92,18 @@ class ProvedAudits(JointAudits):
     # --- the exchange
 
     def judge(self, round_: RoundView) -> None:
-        """Report, reveal and conclude, as far as the peers' messages allow."""
+        """Report, reveal and conclude, as far as the peers' messages allow.
+
+        There is no statement at weights beyond what a proof can hold, to which one contribution
+        that nobody audited may have led. Then all members judge alone, when their time comes.
+        """
         claims = list(self._claims.of(round_).values())
-        subject = self._subject(round_, claims)
+        try:
+            subject = self._subject(round_, claims)
+        except ProtocolError as error:
+            reason = f"nobody can be audited at these weights: {error}"
+            self._tell({"round": round_.number, "members": [], "reason": reason})
+            return
         told = self.messages.of_all(round_, REPORT, self.report(round_, claims, subject))
         reports = [
             each
