@@ -212,6 +212,19 @@ def decode_revealed(
     return decode_answers(data[size:], rank, places)
 
 
+def answers_on(report: bytes, revealed: bytes, rank: int, leaves: bytes) -> Answers | None:
+    """Return what a member revealed on the delivery with this digest of leaf hashes, if anything.
+
+    For a reader that does not know the claims: the member's own report has the place.
+    """
+    rows = Report.decode(report, rank, *stated_subject(report)).rows
+    sheet = revealed[HASH_BYTES * COMPONENTS :]
+    count = max(0, len(sheet) - _REPORT.size) // _SHEET_ROW.size
+    found = decode_sheet(sheet, rank, count)
+    places = (place for place, row in enumerate(rows) if row.leaves == leaves)
+    return next((found[place] for place in places if place in found), None)
+
+
 def answers_bytes(count: int) -> int:
     """Return the size of a member's answers on so many contributions."""
     return _REPORT.size + count * _SHEET_ROW.size
