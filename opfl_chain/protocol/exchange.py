@@ -180,6 +180,18 @@ def decode_sheet(data: bytes, rank: int, count: int) -> dict[int, Answers]:
     return found
 
 
+def contradict(first: bytes, second: bytes) -> bool:
+    """Return whether an honest member cannot have said both, at one stage of an exchange.
+
+    It may report on other facts, and then answer to other reports, after a reorganisation: both
+    messages begin with what they are about.
+    """
+    size = _REPORT.size + HASH_BYTES
+    if first[: len(_REPORT_MAGIC)] != _REPORT_MAGIC:
+        size = HASH_BYTES * COMPONENTS
+    return first != second and first[:size] == second[:size]
+
+
 class HeardOtherwise(ShareError):
     """A member says that it heard another report of a peer than we did.
 
