@@ -58,6 +58,7 @@ def hand_over(
     One component tells nothing about the contribution: it looks the same
     whatever was shared. Two components and a member that holds the third tell
     everything, so a second component of a contribution is refused, for ever.
+    A member hands over only a component on which its two holders differ.
 
     Give the file to somebody who is not a member: never to the member that
     lacks this component, which would then hold all three. Members delete

@@ -180,6 +180,18 @@ def decode_sheet(data: bytes, rank: int, count: int) -> dict[int, Answers]:
     return found
 
 
+def contradict(first: bytes, second: bytes) -> bool:
+    """Return whether an honest member cannot have said both, at one stage of an exchange.
+
+    It may report on other facts, and then answer to other reports, after a reorganisation: both
+    messages begin with what they are about.
+    """
+    size = _REPORT.size + HASH_BYTES
+    if first[: len(_REPORT_MAGIC)] != _REPORT_MAGIC:
+        size = HASH_BYTES * COMPONENTS
+    return first != second and first[:size] == second[:size]
+
+
 class HeardOtherwise(ShareError):
     """A member says that it heard another report of a peer than we did.
 
@@ -210,6 +222,19 @@ def decode_revealed(
         if data[HASH_BYTES * about : HASH_BYTES * (about + 1)] != sha256(body):
             raise HeardOtherwise(rank, about)
     return decode_answers(data[size:], rank, places)
+
+
+def answers_on(report: bytes, revealed: bytes, rank: int, leaves: bytes) -> Answers | None:
+    """Return what a member revealed on the delivery with this digest of leaf hashes, if anything.
+
+    For a reader that does not know the claims: the member's own report has the place.
+    """
+    rows = Report.decode(report, rank, *stated_subject(report)).rows
+    sheet = revealed[HASH_BYTES * COMPONENTS :]
+    count = max(0, len(sheet) - _REPORT.size) // _SHEET_ROW.size
+    found = decode_sheet(sheet, rank, count)
+    places = (place for place, row in enumerate(rows) if row.leaves == leaves)
+    return next((found[place] for place in places if place in found), None)
 
 
 def answers_bytes(count: int) -> int:

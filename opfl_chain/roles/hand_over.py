@@ -16,8 +16,12 @@ from opfl_chain.chain.rpc import Rpc
 from opfl_chain.mpc.audit.judge import Rules
 from opfl_chain.mpc.replay.replays import Replays
 from opfl_chain.protocol.delivery import Claim, Delivery, decode_delivery
+from opfl_chain.protocol.errors import ProtocolError
+from opfl_chain.protocol.exchange import answers_on
 from opfl_chain.protocol.hand_over import HandOver
 from opfl_chain.protocol.identifiers import Address, ClientIndex, JobId, RoundNumber
+from opfl_chain.protocol.proof.folding import Answer
+from opfl_chain.protocol.published_answers import ANSWERS, REPORT
 from opfl_chain.protocol.shares import held_indices, holders_of
 from opfl_chain.roles.client.client import Client
 from opfl_chain.roles.client.conduct import Conduct
@@ -60,8 +64,9 @@ def hand_over(
 ) -> HandOver:
     """Return one component of an audited contribution of a decided round.
 
-    The first component of a contribution that is asked for is the only one that is ever given:
-    whoever has two of them, and a member's help, could put the contribution together.
+    A member gives only what is disputed. The first component of a contribution that is asked for
+    is the only one that is ever given: whoever has two of them, and a member's help, could put the
+    contribution together.
     """
     if not (settings.state / _STATE).exists():
         raise HandOverRefused(f"{settings.state} is not the state folder of a daemon that ran")
@@ -87,6 +92,9 @@ def hand_over(
         rules = _rules(job)
         if (form := rules.proof_form) is not None:
             found.verify(claim, rules.expected(holders_of(component)[0]), form)
+        _require_first(state, found)
+        if isinstance(settings, MemberSettings):
+            require_dispute(MemberStore(state), found)
         _record(state, found)
         return found
 
@@ -158,13 +166,47 @@ def _rules(job: Job) -> Rules:
     return Rules(job.policy, job.boundary, Replays(job.policy))
 
 
+def require_dispute(store: MemberStore, found: HandOver) -> None:
+    """Raise unless both holders of a component have answered on it, and not the same.
+
+    Only a liar disputes a component, and it holds it itself. Any other component may be asked for
+    by the member that lacks it, as if it settled something: it would then hold all three.
+    """
+    given = [_answer(store, rank, found) for rank in holders_of(found.component)]
+    if None in given or given[0] == given[1]:
+        first, second = holders_of(found.component)
+        raise HandOverRefused(
+            f"members {first} and {second} do not differ on component {found.component} of client"
+            f" {found.client} in round {found.round_number}: nothing is disputed, so nothing is"
+            " handed over. The health page and the log name what is"
+        )
+
+
+def _answer(store: MemberStore, rank: int, found: HandOver) -> Answer | None:
+    said = [store.audit_message(found.round_number, rank, stage) for stage in (REPORT, ANSWERS)]
+    if said[0] is None or said[1] is None:
+        return None
+    try:
+        answers = answers_on(said[0][0], said[1][0], rank, found.digest)
+    except ProtocolError:
+        return None
+    return answers.by_component()[found.component] if answers else None
+
+
+def _require_first(state: State, found: HandOver) -> None:
+    """Raise if another component was handed over before."""
+    place = found.round_number, found.client
+    known = state.one("SELECT component FROM handed_over WHERE round = ? AND client = ?", *place)
+    if known is not None and known[0] != found.component:
+        raise HandOverRefused(
+            f"component {known[0]} of client {found.client} in round {found.round_number} was"
+            f" handed over before, so component {found.component} must not be: another holder may"
+            " do it"
+        )
+
+
 def _record(state: State, found: HandOver) -> None:
     """Store which component is handed over; raise if it was another one before."""
     place = found.round_number, found.client
     state.write("INSERT OR IGNORE INTO handed_over VALUES (?, ?, ?)", *place, found.component)
-    (known,) = state.one("SELECT component FROM handed_over WHERE round = ? AND client = ?", *place)
-    if known != found.component:
-        raise HandOverRefused(
-            f"component {known} of client {found.client} in round {found.round_number} was handed"
-            f" over before, so component {found.component} must not be: another holder may do it"
-        )
+    _require_first(state, found)

@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field
 from opfl_chain.chain.bindings.types import JobTerms, Penalties, Phases, Split
 from opfl_chain.chain.rpc import checksum
 from opfl_chain.chain.terms import shortest_unbonding
+from opfl_chain.learning.proved_step import statement_of
 from opfl_chain.learning.registry import model_of
 from opfl_chain.learning.seeded import initial_parameters
 from opfl_chain.protocol.aggregate import weights_hash
@@ -19,6 +20,7 @@ from opfl_chain.protocol.identifiers import Address
 from opfl_chain.protocol.policy import Policy
 from opfl_chain.roles.settings import AccountSettings, Section
 from opfl_chain.rules.boundary import Boundary
+from opfl_chain.rules.registry import rule_of
 
 DEFAULT_BATCH_SIZE: Final = 8
 DEFAULT_OPTIMIZER: Final = {"name": "adamw", "learning_rate": 0.006}
@@ -140,6 +142,7 @@ class JobFile(Section):
     split: SplitSection
 
     def terms(self, policy: Policy, boundary: Boundary) -> JobTerms:
+        require_first_statement(policy, boundary)
         client = self.client_penalties.model_dump()
         member = self.member_penalties.model_dump()
         phases = Phases(**self.phases.model_dump())
@@ -168,3 +171,14 @@ def first_model_hash(policy: Policy) -> bytes:
     """Return the hash of the first model, which follows from the policy's seed."""
     layout = model_of(policy).layout
     return weights_hash(layout.flatten(initial_parameters(layout, policy.seeds.model)))
+
+
+def require_first_statement(policy: Policy, boundary: Boundary) -> None:
+    """Raise if steps are to be proved, and that of the first round has no statement.
+
+    Bits may not fit the model, or an operation of a plug-in may have no proof.
+    """
+    tolerance = rule_of(boundary).tolerance(boundary)
+    if tolerance is not None:
+        layout = model_of(policy).layout
+        statement_of(policy, tolerance, initial_parameters(layout, policy.seeds.model))

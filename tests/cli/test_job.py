@@ -160,6 +160,32 @@ def test_policy_of_other_plugins_is_refused_before_anything_is_paid(
     assert job_count(chain) == before
 
 
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"word_bits": 40}, "no honest step would pass"),
+        ({"unit_bits": 52}, "could wrap around"),
+        ({"value_bits": 8}, "give the policy more value_bits"),
+    ],
+)
+def test_policy_whose_steps_cannot_be_proved_is_refused_before_anything_is_paid(
+    chain, create, example, tmp_path, changes, said
+):
+    policy = default_policy("lenet-61706", rule="proved", batch_size=8)
+    boundary = reference_boundary(policy)
+    policy = policy.model_copy(update={"replay": policy.replay.model_copy(update=changes)})
+    boundary = boundary.model_copy(update={"policy_hash": "0x" + policy.hash.hex()})
+    for name, document in {"policy": policy, "boundary": boundary}.items():
+        (tmp_path / f"{name}.json").write_bytes(document.canonical_json)
+        example = example.replace(
+            f'# {name} = "run/{name}.json"', f'{name} = "{tmp_path / name}.json"'
+        )
+    before = job_count(chain)
+    found = create(example, name="bits.toml")
+    assert found.returncode == 1 and said in found.stderr
+    assert job_count(chain) == before
+
+
 def test_addresses_of_the_example_are_refused(chain, create):
     found = create(JOB.replace("https://rpc.example", chain.rpc_url), name="example.toml")
     assert found.returncode == 1 and "is an address of the example" in found.stderr

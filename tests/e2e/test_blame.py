@@ -102,6 +102,7 @@ class Blames(Meanwhile):
         )
 
     def act(self, weights):
+        self.runs["not disputed"] = self.commands.hand_over("member-1", 0, 1)
         for client in CLIENTS:
             for component, holder in DISPUTED.items():
                 self.settle(holder, client, component)
@@ -178,6 +179,7 @@ UNUSABLE = {
     "forged answers": "is signed by",
 }
 REFUSED = {
+    "not disputed": "members 0 and 1 do not differ on component 1 of client 0 in round 0",
     "second component": "component 0 of client 0 in round 0 was handed over before",
     "not held": "member 0 holds components 0 and 1, not 2",
     "no such client": "has 3 clients, and no 9",

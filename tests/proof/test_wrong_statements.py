@@ -64,6 +64,7 @@ def test_a_batch_too_large_for_the_bits_is_refused() -> None:
         ({"error_bits": 29}, "more value_bits or error_bits, or fewer unit_bits"),
         ({"range_bits": 20, "value_bits": 40, "unit_bits": 28}, "too large to be shown"),
         ({"value_bits": 40, "error_bits": 60}, "could wrap around|beyond"),
+        ({"word_bits": 45}, "no honest step would pass.*more word_bits, or fewer unit_bits"),
     ],
 )
 def test_bits_that_do_not_fit_are_refused(changes: dict[str, int], message: str) -> None:

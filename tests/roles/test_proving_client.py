@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -22,6 +24,8 @@ from opfl_chain.protocol.identifiers import ClientIndex, RoundNumber
 from opfl_chain.protocol.verdict import FaultReason
 from opfl_chain.roles.client.conduct import Conduct, LocalContribution
 from opfl_chain.roles.client.contribution import Contributor, unnamed
+from opfl_chain.roles.client.store import SCHEMA, ClientStore
+from opfl_chain.roles.state import State
 from opfl_chain.rules.proved_rule import ProvedBoundary
 from opfl_chain.rules.registry import rule_of
 
@@ -102,6 +106,18 @@ def test_a_client_sits_out_what_an_audit_would_reject() -> None:
     made = contributor(boundary=NOTHING).make(ROUND, WEIGHTS, b"")
     assert made.refusal.startswith("an audit would reject our own step: gradient.bound")
     assert "times the bound" in made.refusal
+
+
+@pytest.mark.parametrize("factor", [16, 64, 2000, 1e30])
+def test_a_client_sits_out_at_weights_that_no_proof_can_hold(tmp_path: Path, factor: float) -> None:
+    made = contributor().make(ROUND, WEIGHTS * np.float32(factor), b"memory")
+    assert made.refusal.startswith("the step cannot be proved: ")
+    state = State(tmp_path / "state.sqlite", "client", SCHEMA)
+    ClientStore(state).keep_contribution(ROUND, made)
+    kept = ClientStore(state).contribution(ROUND)
+    state.close()
+    assert kept is not None
+    assert (kept.refusal, kept.proof, kept.memory) == (made.refusal, None, b"memory")
 
 
 @pytest.mark.parametrize("cheat", ["amplify:10", "amplify:1.0001", "reverse"])

@@ -70,6 +70,36 @@ def test_batch_with_a_client_that_nothing_names_is_compared_by_numbers(played, c
     assert failure.finding.found == {"passed": 2, "faults": ["REPLAY_OUTSIDE"] * 3}
 
 
+@pytest.mark.parametrize("liar", range(3))
+def test_a_report_on_other_facts_names_its_member_alone(played, check, liar):
+    exchange = Exchange.of(played, HONEST)
+    exchange.subjects[liar] = bytes(32)
+    failures = check(exchange.line()).failures
+    assert {each.finding.who for each in failures} - {None, ""} == {member(played, liar)}
+
+
+@pytest.mark.parametrize("liar", range(3))
+def test_a_second_report_names_its_member_or_the_one_that_heard_the_first(played, check, liar):
+    exchange, other = Exchange.of(played, HONEST), Exchange.of(played, HONEST)
+    other.rows[liar][0] = replace(other.rows[liar][0], leaves=bytes(32))
+    messages = exchange.messages() | {(liar, REPORT): other.messages()[liar, REPORT]}
+    (failure,) = check(line_of(exchange, messages)).failures
+    assert member(played, liar) in failure.finding.who
+
+
+@pytest.mark.parametrize("liar", range(3))
+def test_one_member_cannot_make_an_unaudited_client_of_a_batch_look_audited(played, check, liar):
+    exchange = Exchange.of(played, BATCHED)
+    exchange.rows, exchange.sheets = [[], [], []], [{}, {}, {}]
+    for audited, fault in ((True, None), (True, FaultReason.REPLAY_OUTSIDE), (False, None)):
+        exchange.add(audited, fault)
+    exchange.add(True, FaultReason.REPLAY_OUTSIDE)
+    exchange.rows[liar][2] = replace(exchange.rows[liar][2], commitment=b"\1" * 32)
+    honest = {member(played, rank) for rank in range(3)} - {member(played, liar)}
+    failures = check(exchange.line()).failures
+    assert not honest & {each.finding.who for each in failures}
+
+
 def test_round_that_is_not_decided_is_noted(played, check):
     exchange = Exchange.of(played, HONEST)
     exchange.number = VOID

@@ -255,6 +255,14 @@ def _show_residuals_small(builder: Builder) -> None:
     # twice that; both are counted in units.
     if rules.projections * residuals >= (SLACK_QUANTA // 4) ** 2:
         raise StatementError(f"{residuals:,} rounded equations are too many for one test")
+    # Honest residuals are uniform: their projections have a variance of a sixth of a unit squared
+    # for each, and a projection of those has half of their sum.
+    if rules.projections * residuals << 2 * rules.unit_bits > 12 << 2 * rules.word_bits:
+        raise StatementError(
+            f"no honest step would pass: with {residuals:,} rounded equations and"
+            f" {rules.unit_bits} unit_bits, projections of words go beyond 2^{rules.word_bits}:"
+            " give the policy more word_bits, or fewer unit_bits"
+        )
     builder.stage = 2
     projected = builder.advised(RESIDUAL_PROJECTIONS, (rules.projections,), 0, _no_fill)
     squares = Quadratic(None, (projected * projected).products, (), 0)

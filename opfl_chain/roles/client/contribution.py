@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from opfl_chain.learning.data.datasets import load_dataset
 from opfl_chain.learning.data.partition import ClientData, split_dirichlet, split_iid
+from opfl_chain.learning.errors import GradientNotFinite
 from opfl_chain.learning.local_step import LocalStep
 from opfl_chain.learning.proved_client import ProvedStep
 from opfl_chain.learning.proved_step import proof_form
@@ -20,6 +21,7 @@ from opfl_chain.protocol.advice import advise
 from opfl_chain.protocol.aggregate import weights_hash
 from opfl_chain.protocol.commitments import Subject
 from opfl_chain.protocol.delivery import Delivery, InputDelivery
+from opfl_chain.protocol.errors import ProtocolError
 from opfl_chain.protocol.hashing import MerkleTree, keccak256
 from opfl_chain.protocol.inputs import dataset_tree
 from opfl_chain.protocol.policy import Policy
@@ -136,7 +138,22 @@ class Contributor:
         self._step.run(self._step.model.layout.unflatten(nothing), examples, labels)
 
     def make(self, t: int, weights: NDArray[np.float32], memory: bytes) -> LocalContribution:
-        """Take the local step of round t at these weights, with the memory of the last round."""
+        """Take the local step of round t at these weights, with the memory of the last round.
+
+        Weights may be beyond what a proof or the ring can hold: one contribution that nobody
+        audited is enough. A client that proves its steps then sits the round out.
+        """
+        if self._proving is None:
+            return self._make(t, weights, memory)
+        try:
+            return self._make(t, weights, memory)
+        except (ProtocolError, GradientNotFinite) as error:
+            nothing = np.zeros(self._step.model.layout.trainable.size, np.float32)
+            return LocalContribution(
+                nothing, None, memory, refusal=f"the step cannot be proved: {error}"
+            )
+
+    def _make(self, t: int, weights: NDArray[np.float32], memory: bytes) -> LocalContribution:
         examples, labels = self._data.batch(t)
         arrays = self._step.model.layout.unflatten(weights)
         proved = self._proving.run(arrays, examples, labels) if self._proving else None

@@ -53,7 +53,7 @@ class ClientStore:
     def keep_contribution(self, number: int, made: LocalContribution) -> None:
         """Store a contribution and its proof; only those of the last two rounds are kept."""
         with self._state.transaction():
-            if made.proof is not None:
+            if made.proof is not None or made.refusal:
                 self._state.write(
                     "INSERT OR REPLACE INTO proofs VALUES (?, ?, ?)",
                     number,

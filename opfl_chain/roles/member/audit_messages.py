@@ -14,6 +14,7 @@ from typing import Final
 
 from opfl_chain.chain.keys import SIGNATURE_BYTES, signer_of
 from opfl_chain.chain.rpc import tohex
+from opfl_chain.protocol.exchange import contradict
 from opfl_chain.protocol.identifiers import Address
 from opfl_chain.protocol.published_answers import STAGES, PublishedMessage, audit_statement
 from opfl_chain.protocol.statements import AuditMessage
@@ -120,7 +121,9 @@ class AuditMessages:
         if not self._is_signed(round_, rank, stage, body, signature):
             raise Refusal(HTTPStatus.UNAUTHORIZED, "the message is not signed by this member")
         if not self._store.keep_audit_message(round_.number, rank, stage, body, signature):
-            self._told_two(round_, rank, f"signed two different messages of stage {stage}")
+            kept = self._store.audit_message(round_.number, rank, stage)
+            if kept is not None and contradict(kept[0], body):
+                self._told_two(round_, rank, f"signed two different messages of stage {stage}")
             raise Refusal(HTTPStatus.CONFLICT, "another message of this member is already stored")
         self._node.wake()
         return Response.json({"stored": True})

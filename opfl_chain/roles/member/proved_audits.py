@@ -72,6 +72,8 @@ class ProvedAudits(JointAudits):
         self.messages = AuditMessages(node, rank, store, self._tell_of_member)
         self._stated: tuple[bytes, Statement] | None = None
         self._disputes: list[dict[str, Any]] = []
+        self._unread: dict[tuple[int, int], tuple[bytes, bytes, dict[str, Any]]] = {}
+        """By round and rank: the subject of which a report is not, the report, and the dispute."""
 
     @property
     def health(self) -> dict[str, Any]:
@@ -92,9 +94,18 @@ class ProvedAudits(JointAudits):
     # --- the exchange
 
     def judge(self, round_: RoundView) -> None:
-        """Report, reveal and conclude, as far as the peers' messages allow."""
+        """Report, reveal and conclude, as far as the peers' messages allow.
+
+        There is no statement at weights beyond what a proof can hold, to which one contribution
+        that nobody audited may have led. Then all members judge alone, when their time comes.
+        """
         claims = list(self._claims.of(round_).values())
-        subject = self._subject(round_, claims)
+        try:
+            subject = self._subject(round_, claims)
+        except ProtocolError as error:
+            reason = f"nobody can be audited at these weights: {error}"
+            self._tell({"round": round_.number, "members": [], "reason": reason})
+            return
         told = self.messages.of_all(round_, REPORT, self.report(round_, claims, subject))
         reports = [
             each
@@ -220,11 +231,27 @@ class ProvedAudits(JointAudits):
     def _read_report(
         self, round_: RoundView, rank: int, message: SignedMessage, subject: bytes, count: int
     ) -> Report | None:
+        """Return a peer's report, or None if it cannot be read.
+
+        It may be about the round as it was before a reorganisation, of which the peer or we do not
+        know yet. So it is forgotten and asked for again. The member is named if it says the same,
+        until it says what we can read.
+        """
+        place = round_.number, rank
         try:
-            return Report.decode(message.body, rank, subject, count)
+            report = Report.decode(message.body, rank, subject, count)
         except ProtocolError as error:
-            self._tell_of_member(round_, rank, str(error))
+            reason = f"{error}: it lies, or sees another chain than we do"
+            unread = subject, message.body, self._dispute_with(round_, rank, reason)
+            if self._unread.get(place) == unread:
+                self._tell(unread[2])
+            self._unread[place] = unread
+            self._store.forget_messages_of(*place)
+            self._node.agenda.again()
             return None
+        if (settled := self._unread.pop(place, None)) is not None:
+            self._disputes = [each for each in self._disputes if each != settled[2]]
+        return report
 
     def _read_answers(
         self,
@@ -273,8 +300,11 @@ class ProvedAudits(JointAudits):
             self._tell(dispute)
 
     def _tell_of_member(self, round_: RoundView, rank: int, reason: str) -> None:
+        self._tell(self._dispute_with(round_, rank, reason))
+
+    def _dispute_with(self, round_: RoundView, rank: int, reason: str) -> dict[str, Any]:
         member = self._node.job.members[rank]
-        self._tell({"round": round_.number, "members": [member], "reason": reason})
+        return {"round": round_.number, "members": [member], "reason": reason}
 
     def _tell(self, dispute: dict[str, Any]) -> None:
         if dispute not in self._disputes:

@@ -90,6 +90,10 @@ class MemberStore:
             for table in ("audit_messages", "answer_sheets", "told"):
                 self._state.write(f"DELETE FROM {table} WHERE round = ?", number)
 
+    def forget_messages_of(self, number: int, rank: int) -> None:
+        """Forget what one member said about a round."""
+        self._state.write("DELETE FROM audit_messages WHERE round = ? AND rank = ?", number, rank)
+
     def answer_sheet(self, number: int) -> tuple[bytes, int]:
         """Return all answers that our report commits to, and their number."""
         body, count = self._state.one(

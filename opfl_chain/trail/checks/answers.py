@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from opfl_chain.chain.bindings.events import VerdictDecided
 from opfl_chain.chain.keys import signer_of
@@ -12,6 +13,7 @@ from opfl_chain.protocol.delivery import Claim
 from opfl_chain.protocol.errors import ProtocolError
 from opfl_chain.protocol.exchange import (
     Answers,
+    HeardOtherwise,
     Report,
     audited_places,
     decode_revealed,
@@ -29,6 +31,8 @@ from opfl_chain.trail.report import START, Finding, at
 
 Sheet = Mapping[int, Answers]
 T = TypeVar("T")
+_AGREEING: Final = 2
+"""Of three members two are honest."""
 
 
 def check_answers(history: History, published: Mapping[RoundNumber, Messages]) -> Iterator[Finding]:
@@ -78,7 +82,10 @@ def _round(
         stated,
         holds=len(set(stated)) == 1,
     )
-    subject, count = stated[0]
+    # One member may lie: what two say is what the others are compared with.
+    (subject, count), agreeing = Counter(stated).most_common(1)[0]
+    if agreeing < _AGREEING:
+        return
     yield _number_of_contributions(round_, decided, count)
     reports, wrong = _read(
         history,
@@ -137,10 +144,13 @@ def _read(
     """Read a message of every member; return them, and the finding about one that has none."""
     found: list[T] = []
     for rank, member in enumerate(history.terms.members):
+        fact, wanted = "the messages of a member can be read", "a report and answers"
         try:
             found.append(read(rank))
+        except HeardOtherwise as error:
+            who = " or ".join(history.terms.members[each] for each in error.suspects)
+            return found, [at(decided, fact, wanted, str(error), holds=False, who=who)]
         except ProtocolError as error:
-            fact, wanted = "the messages of a member can be read", "a report and answers"
             return found, [at(decided, fact, wanted, str(error), holds=False, who=member)]
     return found, []
 
@@ -160,7 +170,10 @@ def _signatures(
 
 
 def _stand_ins(number: RoundNumber, reports: Sequence[Report]) -> list[Claim]:
-    """Return claims of clients that are not known, numbered by their places in the reports."""
+    """Return claims of clients that are not known, numbered by their places in the reports.
+
+    Those are audited to which two members have answers: one may lie.
+    """
     nothing = bytes(32)
     return [
         Claim(
@@ -168,7 +181,7 @@ def _stand_ins(number: RoundNumber, reports: Sequence[Report]) -> list[Claim]:
             number,
             nothing,
             nothing,
-            any(report.rows[place].commitment != nothing for report in reports),
+            sum(report.rows[place].commitment != nothing for report in reports) >= _AGREEING,
         )
         for place in range(len(reports[0].rows))
     ]
