@@ -35,10 +35,10 @@ class GuidedStep(Step):
         weights["fc3.bias"] = on_grid(weights["fc3.bias"] + certainty * np.eye(10)[0])
         self.__dict__["weights"] = weights
         self.__dict__["examples"] = on_grid(self.examples)
-        self.__dict__["label"] = np.array([label])
-        self.result = self._run(self.label)
+        self.__dict__["labels"] = np.array([label])
+        self.result = self._run(self.labels)
         masks = np.concatenate([mask.ravel() for mask in self.result.masks.values()])
-        self.advice = advise(masks, self.result.logits, self.label, LARGEST_LIFT)
+        self.advice = advise(masks, self.result.logits, self.labels, LARGEST_LIFT)
         self.advice_words = ADVICE.encode(self.advice)
         self.words = SCALE.encode_array("gradient", self.result.gradient)
 

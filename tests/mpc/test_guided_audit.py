@@ -187,7 +187,7 @@ def test_ceilings_are_near_the_largest_logit(committee, off, passes):
 )
 def test_inputs_that_are_none_fail(committee, step, place, value):
     """With a boundary that accepts any gradient."""
-    assert step.label == [0]
+    assert step.labels == [0]
     loose = {"bounds": [1 << 31] * 23, "infinity": 1 << 31, "allowance_shift": 1}
     loose |= {"mask_tolerance": 1 << 40, "ceiling_tolerance": 1 << 40}
     assert verdict(committee, step, **loose)
