@@ -74,11 +74,11 @@ DIFFERENCES = {
         " the whole gradient with its replay: beside full MPC as any JAX user would write it, that"
         " is, since our operations make full MPC faster too. The gate that every gradient passes,"
         " the transfer of its shares to disks and the sums do not fall with the audit rate: at 1 %"
-        " they are nearly half of what it costs, and three quarters with proved audits. Every client"
-        " of a job of proved steps checks its own step before it commits, audited or not: that is"
-        " counted in the columns of clients' own work alone. The node of the development chain takes"
-        " two to three times as long as all of this at 1 %, most of it to answer estimates of gas and"
-        " other questions; a public chain does that work for its gas."
+        " they are nearly half of what it costs, and three quarters with proved audits. Every"
+        " client of a job of proved steps checks its own step before it commits, audited or not:"
+        " that is counted in the columns of clients' own work alone. The node of the development"
+        " chain takes two to three times as long as all of this at 1 %, most of it to answer"
+        " estimates of gas and other questions; a public chain does that work for its gas."
     ),
     "deterrence": (
         "The paper gives the formula, and our simulation agrees with it. Its deposits are those of"
