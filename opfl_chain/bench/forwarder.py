@@ -14,7 +14,7 @@ import socket
 import sys
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 _PACKET_BYTES = 1 << 16
 _BURST = 64
@@ -23,13 +23,32 @@ _DESTINATION = slice(16, 20)
 """The destination address in the header of an IPv4 packet."""
 
 
+class DelayLine:
+    """Packets under way. Each becomes due once, `seconds` after it was put in, in that order."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._under_way: deque[tuple[float, int, bytes]] = deque()
+
+    def put(self, now: float, target: int, packet: bytes) -> None:
+        self._under_way.append((now + self._seconds, target, packet))
+
+    def pause(self, now: float) -> float | None:
+        """Return the seconds until a packet is due; None if there is none."""
+        return max(0.0, self._under_way[0][0] - now) if self._under_way else None
+
+    def take_due(self, now: float) -> Iterator[tuple[int, bytes]]:
+        while self._under_way and self._under_way[0][0] <= now:
+            _, target, packet = self._under_way.popleft()
+            yield target, packet
+
+
 def forward(devices: Mapping[bytes, int], seconds: float, lifeline: int) -> None:
     """Deliver each packet to the device of its destination, `seconds` after it was sent."""
     sources = [*devices.values(), lifeline]
-    under_way: deque[tuple[float, int, bytes]] = deque()
+    line = DelayLine(seconds)
     while True:
-        pause = max(0.0, under_way[0][0] - time.monotonic()) if under_way else None
-        readable, _, _ = select.select(sources, [], [], pause)
+        readable, _, _ = select.select(sources, [], [], line.pause(time.monotonic()))
         if lifeline in readable:
             return
         for source in readable:
@@ -38,9 +57,8 @@ def forward(devices: Mapping[bytes, int], seconds: float, lifeline: int) -> None
                     packet = os.read(source, _PACKET_BYTES)
                     target = devices.get(packet[_DESTINATION])
                     if target is not None:
-                        under_way.append((time.monotonic() + seconds, target, packet))
-        while under_way and under_way[0][0] <= time.monotonic():
-            _, target, packet = under_way.popleft()
+                        line.put(time.monotonic(), target, packet)
+        for target, packet in line.take_due(time.monotonic()):
             with contextlib.suppress(OSError):  # the packet is lost, which IP allows
                 os.write(target, packet)
 
