@@ -28,6 +28,7 @@ from vectors.profile import profile
 from vectors.proof import proof
 from vectors.ring_shares import packages, ring_shares
 from vectors.sampling import sampling
+from vectors.signatures import signatures
 from vectors.slashing import slashing
 from vectors.statements import statements
 from vectors.tags import tags
@@ -60,6 +61,7 @@ MAKERS: dict[str, Callable[[], Vector]] = {
     "ring_shares": ring_shares,
     "sampling": sampling,
     "shares": shares,
+    "signatures": signatures,
     "slashing": slashing,
     "statements": statements,
     "tags": tags,

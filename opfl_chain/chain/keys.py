@@ -21,6 +21,7 @@ from hexbytes import HexBytes
 from opfl_chain.chain import errors
 from opfl_chain.chain.bls import SecretKey
 from opfl_chain.protocol.identifiers import Address
+from opfl_chain.protocol.signatures import is_canonical
 from opfl_chain.protocol.statements import SigningDomain, Statement
 from opfl_chain.system.files import write_atomically
 
@@ -34,7 +35,6 @@ _MOST_WORK = 4 * SCRYPT_STRONG * 8
 _MOST_BLOCKS = 1024
 """Limit of r * p, which costs time even if n is small. Wallets use up to 48."""
 _MALFORMED = "is not a version 3 keystore with scrypt. Restore it from a backup."
-SIGNATURE_BYTES = 65
 
 
 def write_keystore(
@@ -164,8 +164,8 @@ def sign_statement(account: LocalAccount, statement: Statement, domain: SigningD
 
 
 def signer_of(statement: Statement, domain: SigningDomain, signature: bytes) -> Address | None:
-    """Recover the signer's address, or None if the signature is invalid."""
-    if len(signature) != SIGNATURE_BYTES or signature[-1] not in (27, 28):
+    """Recover the signer's address, or None if the contracts would refuse the signature."""
+    if not is_canonical(signature):
         return None
     try:
         recovered = Account._recover_hash(

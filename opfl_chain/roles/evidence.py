@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from opfl_chain.chain.keys import SIGNATURE_BYTES, signer_of
+from opfl_chain.chain.keys import signer_of
 from opfl_chain.protocol.identifiers import Address
+from opfl_chain.protocol.signatures import SIGNATURE_BYTES
 from opfl_chain.protocol.statements import Acquittal, RoundResult
 from opfl_chain.roles.job import Job
 from opfl_chain.roles.peers import Peers, hex_field

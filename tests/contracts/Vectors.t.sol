@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
+import {ECDSA} from "@openzeppelin/contracts/utils/cryptography/ECDSA.sol";
 import {MerkleProof} from "@openzeppelin/contracts/utils/cryptography/MerkleProof.sol";
 import {stdJson} from "forge-std/StdJson.sol";
 
@@ -173,6 +174,22 @@ contract VectorsTest is VectorFile {
             assertEq(Sampling.selects(seeds[i], clients[i], uint128(rates[i])), audited[i]);
             assertFalse(Sampling.selects(seeds[i], clients[i], uint128(tickets[i])));
             assertTrue(Sampling.selects(seeds[i], clients[i], uint128(tickets[i] + 1)));
+        }
+    }
+
+    // ---- signatures ----
+
+    function test_Signatures_AcceptsCanonicalOnesAlone() public view {
+        string memory json = load("signatures");
+        bytes32[] memory digests = json.readBytes32Array(".digests");
+        bytes[] memory signatures = json.readBytesArray(".signatures");
+        address[] memory signers = json.readAddressArray(".signers");
+        bool[] memory canonical = json.readBoolArray(".canonical");
+        for (uint256 i = 0; i < canonical.length; ++i) {
+            (address signer, ECDSA.RecoverError error,) =
+                ECDSA.tryRecover(digests[i], signatures[i]);
+            assertEq(error == ECDSA.RecoverError.NoError, canonical[i]);
+            assertEq(signer == signers[i], canonical[i]);
         }
     }
 

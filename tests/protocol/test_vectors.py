@@ -35,6 +35,7 @@ from opfl_chain.protocol.randomness import (
     seed_of_signature,
 )
 from opfl_chain.protocol.ring import FixedPoint, words_of_bytes
+from opfl_chain.protocol.signatures import is_canonical
 from opfl_chain.protocol.statements import (
     Acquittal,
     DeliveryEnvelope,
@@ -232,6 +233,13 @@ def test_sampling():
         assert is_audited(seed, client, int(rate)) is audited
     for probability, rate in columns(vector, "probabilities", "probabilityRates"):
         assert audit_rate_of(float(probability)) == int(rate)
+
+
+def test_signatures():
+    vector = vectors.load("signatures")
+    assert {True, False} == set(vector["canonical"])
+    for signature, canonical in columns(vector, "signatures", "canonical"):
+        assert is_canonical(signature) is canonical
 
 
 def test_verdict():

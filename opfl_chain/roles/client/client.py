@@ -6,13 +6,14 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from opfl_chain.chain.bindings.types import ClientStatus, Reason, Role
-from opfl_chain.chain.keys import SIGNATURE_BYTES, signer_of
+from opfl_chain.chain.keys import signer_of
 from opfl_chain.chain.rpc import tohex
 from opfl_chain.mpc.session.ranks import MEMBERS
 from opfl_chain.protocol.delivery import encode_delivery
 from opfl_chain.protocol.exchange import proof_context
 from opfl_chain.protocol.hashing import keccak256
 from opfl_chain.protocol.identifiers import Address, RoundNumber, round_id_of
+from opfl_chain.protocol.signatures import SIGNATURE_BYTES
 from opfl_chain.protocol.statements import DeliveryEnvelope, DeliveryReceipt, GradientCommitment
 from opfl_chain.roles.claims import Batch, Entry
 from opfl_chain.roles.client import store as client_store

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
 
-from opfl_chain.chain.keys import SIGNATURE_BYTES, signer_of
+from opfl_chain.chain.keys import signer_of
 from opfl_chain.chain.rpc import tohex
 from opfl_chain.protocol.exchange import contradict
 from opfl_chain.protocol.identifiers import Address
 from opfl_chain.protocol.published_answers import STAGES, PublishedMessage, audit_statement
+from opfl_chain.protocol.signatures import SIGNATURE_BYTES
 from opfl_chain.protocol.statements import AuditMessage
 from opfl_chain.roles.member.requests import round_in, signature_in
 from opfl_chain.roles.member.store import MemberStore
