@@ -101,7 +101,7 @@ class ProvedRule(Rule[ProvedBoundary]):
 
     boundary = ProvedBoundary
     replay = "proved"
-    alpha = 3.0
+    alpha = 3.5
     trade_off = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0)
 
     def tolerance(self, boundary: ProvedBoundary) -> Tolerance:
