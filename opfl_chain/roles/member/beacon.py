@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from opfl_chain.chain import bls
 from opfl_chain.chain.errors import InvalidPoint
+from opfl_chain.protocol.accumulator import accumulate_all, initial_accumulator
 from opfl_chain.protocol.hashing import keccak256
+from opfl_chain.protocol.randomness import beacon_message
 from opfl_chain.roles.member.store import MemberStore
 from opfl_chain.roles.node import Moment, Node
 from opfl_chain.roles.peers import hex_field
@@ -40,7 +42,7 @@ class BeaconDuty:
         closed = now.has_seen(round_.schedule.commit)
         if not closed or round_.seed is not None or now.has_come(deadline):
             return
-        own = self._signed(round_, now)
+        own = self._signed(round_)
         address = self._node.address
         published = self._node.view.published_partials(round_.id)
         if now.has_come(deadline - self._margin) and address not in published:
@@ -54,15 +56,28 @@ class BeaconDuty:
         if now.has_come(turn_of(place, round_.schedule.commit)) and not self._publish(round_, own):
             self._node.agenda.again()
 
-    def _signed(self, round_: RoundView, now: Moment) -> bls.Signature:
+    def _signed(self, round_: RoundView) -> bls.Signature:
         """Sign the closed round, as of the last seen block."""
-        message = self._node.job.contracts.beacon.message(round_.id, block=now.seen)
+        message = self._message(round_)
         kept = self._store.partial(round_.number)
         if kept is not None and kept[0] == message:
             return bls.Signature.from_eip2537(kept[1])
         signature = self._key.sign(message)
         self._store.keep_partial(round_.number, message, signature.eip2537())
         return signature
+
+    def _message(self, round_: RoundView) -> bytes:
+        """Compute the message from the events that we followed.
+
+        A node that is asked for it could have us sign whatever it likes.
+        """
+        job = self._node.job
+        initial = initial_accumulator(
+            job.domain.chain_id, job.domain.jobs, job.id, round_.number, round_.model_hash
+        )
+        closed = accumulate_all(initial, self._node.view.commitments_in_order(round_.id))
+        beacon = job.contracts.beacon.address
+        return beacon_message(job.domain.chain_id, beacon, job.id, round_.number, closed)
 
     def _publish(self, round_: RoundView, own: bls.Signature) -> bool:
         """Ask the peers for their signatures and publish the aggregate. False if one is missing."""

@@ -30,7 +30,9 @@ CREATE TABLE IF NOT EXISTS rounds (
 CREATE TABLE IF NOT EXISTS commitments (
     round TEXT, client TEXT, commitment BLOB, PRIMARY KEY (round, client)
 );
-CREATE TABLE IF NOT EXISTS batches (round TEXT PRIMARY KEY, root BLOB, count INTEGER);
+CREATE TABLE IF NOT EXISTS batches (
+    round TEXT PRIMARY KEY, root BLOB, count INTEGER, direct_before INTEGER
+);
 CREATE TABLE IF NOT EXISTS partials (round TEXT, member TEXT, PRIMARY KEY (round, member));
 CREATE TABLE IF NOT EXISTS attestations (
     round TEXT, member TEXT, passes BLOB, faults BLOB, hash BLOB, PRIMARY KEY (round, member)
@@ -133,8 +135,11 @@ def _committed(db: sqlite3.Connection, event: events.GradientCommitted, block: i
 
 def _batch(db: sqlite3.Connection, event: events.BatchCommitted, block: int) -> None:
     del block
+    key = key_of(event.round)
+    query = "SELECT count(*) FROM commitments WHERE round = ?"
+    (direct_before,) = db.execute(query, (key,)).fetchone()
     db.execute(
-        "INSERT INTO batches VALUES (?, ?, ?)", (key_of(event.round), event.root, event.count)
+        "INSERT INTO batches VALUES (?, ?, ?, ?)", (key, event.root, event.count, direct_before)
     )
 
 

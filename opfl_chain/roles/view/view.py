@@ -22,6 +22,7 @@ from opfl_chain.chain.bindings.types import (
 )
 from opfl_chain.chain.follow.cursor import EventCursor
 from opfl_chain.chain.rpc import Rpc
+from opfl_chain.protocol.accumulator import BatchCommitment, Commitment, DirectCommitment
 from opfl_chain.protocol.errors import VerdictError
 from opfl_chain.protocol.identifiers import Address, ClientIndex, RoundId, RoundNumber, round_id_of
 from opfl_chain.protocol.randomness import is_audited
@@ -142,6 +143,16 @@ class ChainView:
         """Root and number of leaves of the batch."""
         row = self._one("SELECT root, count FROM batches WHERE round = ?", key_of(round_id))
         return (row[0], row[1]) if row else None
+
+    def commitments_in_order(self, round_id: RoundId) -> list[Commitment]:
+        """Direct commitments and the batch, in the order of the chain."""
+        direct = self.direct_commitments(round_id).items()
+        ordered: list[Commitment] = [DirectCommitment(*each) for each in direct]
+        query = "SELECT root, count, direct_before FROM batches WHERE round = ?"
+        if row := self._one(query, key_of(round_id)):
+            root, count, direct_before = row
+            ordered.insert(direct_before, BatchCommitment(root, count))
+        return ordered
 
     def published_partials(self, round_id: RoundId) -> set[Address]:
         rows = self._all("SELECT member FROM partials WHERE round = ?", key_of(round_id))
