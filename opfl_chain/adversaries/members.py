@@ -31,9 +31,7 @@ class RefusesDeliveries(Member):
 
     def routes(self) -> list[Route]:
         return [
-            Route(each.method, each.pattern, _refuse, each.max_body_bytes)
-            if "deliveries" in each.pattern
-            else each
+            replace(each, handler=_refuse) if "deliveries" in each.pattern else each
             for each in super().routes()
         ]
 

@@ -43,10 +43,10 @@ class TlsFiles:
         context.verify_mode = ssl.CERT_REQUIRED
         return context
 
-    def open_server_context(self) -> ssl.SSLContext:
-        """Return a server context with our certificate that asks clients for none."""
+    def http_server_context(self) -> ssl.SSLContext:
+        """Return a server context with our certificate. Peers may show theirs, and need not."""
         context = self.context(ssl.PROTOCOL_TLS_SERVER)
-        context.verify_mode = ssl.CERT_NONE
+        context.verify_mode = ssl.CERT_OPTIONAL
         return context
 
 
@@ -60,8 +60,8 @@ class _ClientSocket(ssl.SSLSocket):
             raise ConnectionResetError(errno.ECONNRESET, str(error)) from error
 
 
-def client_context(authority: Path) -> ssl.SSLContext:
-    """Return a context without our certificate that requires the peer's to match its name."""
+def client_context(authority: Path, own: TlsFiles | None = None) -> ssl.SSLContext:
+    """Return a context that requires the peer's certificate to match its name, and shows ours."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.sslsocket_class = _ClientSocket
     context.minimum_version = _OLDEST
@@ -69,6 +69,8 @@ def client_context(authority: Path) -> ssl.SSLContext:
         context.load_verify_locations(authority)
     except (ssl.SSLError, OSError) as error:
         raise TlsInvalid(f"{authority} is not a PEM certificate file: {error}") from error
+    if own is not None:
+        context.load_cert_chain(own.certificate, own.private_key)
     return context
 
 

@@ -62,6 +62,7 @@ class AuditMessages:
                 "/rounds/{round}/audit/{stage}/{rank}",
                 self.take,
                 max_body_bytes=MOST_MESSAGE_BYTES,
+                signed=True,
             ),
             Route("GET", "/rounds/{round}/audit/{stage}", self.serve_own),
             Route("GET", "/rounds/{round}/audit", self.serve_all),

@@ -48,6 +48,7 @@ class MemberEndpoints:
                 "/rounds/{round}/deliveries/{client}",
                 self.take_delivery,
                 max_body_bytes=largest_delivery(self._expected),
+                signed=True,
             ),
             Route("GET", "/rounds/{round}/partial", self.partial),
             Route("GET", "/rounds/{round}/sum", self.sum),

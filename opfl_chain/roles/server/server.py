@@ -62,7 +62,13 @@ class Server(Node):
     def routes(self) -> list[Route]:
         return [
             *content_routes(self.models, self.claims),
-            Route("POST", "/rounds/{round}/commitments/{client}", self._take_commitment, 32),
+            Route(
+                "POST",
+                "/rounds/{round}/commitments/{client}",
+                self._take_commitment,
+                max_body_bytes=32,
+                signed=True,
+            ),
         ]
 
     def health(self) -> dict[str, Any]:
