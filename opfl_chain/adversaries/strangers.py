@@ -6,7 +6,6 @@ import ipaddress
 import selectors
 import socket
 import threading
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import cycle
@@ -22,7 +21,7 @@ _OPENED_AT_ONCE: Final = 100
 _FIRST_SOURCE: Final = ipaddress.IPv4Address("127.1.0.1")
 
 
-class Stranger(Closing, ABC):
+class Stranger(Closing):
     """Attacks a port, `host:port`, in a thread of its own, from its construction until closed."""
 
     def __init__(self, target: str, connections: int, addresses: int = 1) -> None:
@@ -37,9 +36,8 @@ class Stranger(Closing, ABC):
         self._thread = threading.Thread(target=self._attack, name="stranger", daemon=True)
         self._thread.start()
 
-    @abstractmethod
     def _attack(self) -> None:
-        """Attack until `_ending` is set."""
+        """Attack until `_ending` is set. An honest stranger does not."""
 
     def close(self) -> None:
         self._ending.set()

@@ -7,7 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from mpc_support import (
     run_in_session,
 )
 
+from opfl_chain.adversaries.strangers import STRANGERS
 from opfl_chain.mpc.local import LocalCommittee
 from opfl_chain.mpc.session.codec import decode_value, encode_value
 from opfl_chain.mpc.session.errors import PeerLost, PeerUnreachable, RuntimeDied
@@ -217,3 +218,17 @@ def test_files_that_do_not_fit_are_refused(members: list[TlsFiles], tmp_path: Pa
 def test_addresses_off_loopback_are_taken_with_tls(members: list[TlsFiles]) -> None:
     config = PartyConfig(0, ("10.0.0.1:1", "10.0.0.2:1", "peer.example:1"), members[0])
     assert decode_value(encode_value(config, []), ()) == config
+
+
+# --- strangers
+
+
+def test_idle_connections_do_not_keep_members_from_computing(
+    secure: LocalCommittee, programs: Programs
+) -> None:
+    attack = STRANGERS["idle-connections"]
+    with ExitStack() as attacks:
+        for party in secure.parties:
+            attacks.enter_context(attack(party.config.address, 200, addresses=10))
+        for _ in range(2):
+            assert_serves(secure, programs)

@@ -151,7 +151,7 @@ class Door(Closing):
         self._callers.add(caller)
         self._selector.register(stream, selectors.EVENT_READ, caller)
         self._enter(self._strangers, caller)
-        if caller.waits_for_us:
+        if caller in self._callers and caller.waits_for_us:
             self._advance(caller)
 
     def _enter(self, pool: Pool[Caller], caller: Caller) -> None:
