@@ -25,8 +25,8 @@ class Stranger(Closing):
     """Attacks a port, `host:port`, in a thread of its own, from its construction until closed."""
 
     def __init__(self, target: str, connections: int, addresses: int = 1) -> None:
-        """The connections come from as many addresses of ours. On loopback all 127.0.0.0/8 is ours,
-        elsewhere the machine has the address that it has."""
+        """The connections come from `addresses` addresses of 127.0.0.0/8 if the target is on
+        loopback, else from the one that this machine has."""
         self._target = split_address(target)
         self._connections = connections
         self._sources = _sources(self._target[0], addresses)
@@ -55,8 +55,9 @@ class IdleConnections(Stranger):
                     key.data.close()
                 missing = self._connections - len(selector.get_map())
                 for _ in range(min(missing, _OPENED_AT_ONCE)):
-                    if stream := self._connect():
-                        selector.register(stream, selectors.EVENT_READ, stream)
+                    if (stream := self._connect()) is None:
+                        break
+                    selector.register(stream, selectors.EVENT_READ, stream)
             for key in list(selector.get_map().values()):
                 key.data.close()
 

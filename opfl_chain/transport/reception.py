@@ -72,6 +72,7 @@ class Reception:
 
     def recognise(self, visit: Visit, name: str) -> None:
         """Move a peer that has shown its certificate to the places reserved for its name."""
+        self.vouch_for(visit)
         with self._lock:
             self._leave(visit)
             visit.sender = name
@@ -80,10 +81,11 @@ class Reception:
             self._enter(visit, pool)
 
     def vouch_for(self, visit: Visit) -> None:
-        """Remember the sender of a request that was signed by a party of the job."""
+        """Remember the address of a party of the job, which has shown that it is one."""
+        sender = sender_of(visit.remote)
         with self._lock:
-            self._known.pop(visit.sender, None)
-            self._known[visit.sender] = None
+            self._known.pop(sender, None)
+            self._known[sender] = None
             if len(self._known) > _MOST_KNOWN:
                 self._known.popitem(last=False)
 

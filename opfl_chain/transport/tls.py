@@ -34,6 +34,7 @@ class TlsFiles:
     def context(self, protocol: int) -> ssl.SSLContext:
         """Return a context with our certificate that requires one from the same authority."""
         context = ssl.SSLContext(protocol)
+        context.sslsocket_class = _ClosingSocket
         context.minimum_version = _OLDEST
         try:
             context.load_cert_chain(self.certificate, self.private_key)
@@ -50,7 +51,7 @@ class TlsFiles:
         return context
 
 
-class _ClientSocket(ssl.SSLSocket):
+class _ClosingSocket(ssl.SSLSocket):
     def getpeername(self) -> Any:
         """Asked before the handshake; if the peer is gone by then, Python forgets to close us."""
         try:
@@ -63,7 +64,7 @@ class _ClientSocket(ssl.SSLSocket):
 def client_context(authority: Path, own: TlsFiles | None = None) -> ssl.SSLContext:
     """Return a context that requires the peer's certificate to match its name, and shows ours."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.sslsocket_class = _ClientSocket
+    context.sslsocket_class = _ClosingSocket
     context.minimum_version = _OLDEST
     try:
         context.load_verify_locations(authority)
