@@ -26,7 +26,8 @@ from opfl_chain.transport.server import HttpServer
 from opfl_chain.transport.tls import TlsFiles, client_context
 
 IDLE = 1000
-ADDRESSES = 500
+ADDRESSES = (500, 1)
+"""Many, and the one of the client itself."""
 DELIVERY = bytes(1 << 20)
 DELIVERIES = 16
 PATIENT = Limits(head_seconds=600, receive_seconds=600, answer_seconds=600)
@@ -57,12 +58,12 @@ def first_come(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reception, "Pool", FirstCome)
 
 
-@pytest.fixture
-def attacked(tls: TlsFiles) -> Iterator[HttpServer]:
+@pytest.fixture(params=ADDRESSES)
+def attacked(request: pytest.FixtureRequest, tls: TlsFiles) -> Iterator[HttpServer]:
     """A server with all the idle connections that it holds, and more that want to get in."""
     with HttpServer("127.0.0.1:0", [deliveries()], tls, PATIENT) as server:
         target = server.url.removeprefix("https://")
-        with STRANGERS["idle-connections"](target, IDLE, ADDRESSES) as attack:
+        with STRANGERS["idle-connections"](target, IDLE, request.param) as attack:
             while attack.opened < IDLE:
                 time.sleep(0.01)
             yield server
