@@ -5,6 +5,7 @@ from changing_cheats import ChangingCheats
 from expectations import EveryJob, pytestmark  # noqa: F401
 from scenario import Meanwhile, Scenario
 
+from opfl_chain.bench.tampering.daemons import leak_events
 from opfl_chain.chain.terms import DEPOSIT, STAKE
 from opfl_chain.jobs.localnet.outcome import LEFT_OUT, PASSED
 from opfl_chain.trail import check_published
@@ -62,6 +63,55 @@ class TestProvedJob(EveryJob):
         report = check_published(outcome.trail, [path])
         assert report.first_failure is None
         assert report.facts["signed answers"] > 6
+
+
+class TestLeakingMember(EveryJob):
+    """`leak`: it shifts its answers by a guess, aborts, and tries again with another one."""
+
+    scenario = Scenario.of(
+        clients=(None, None, CHEAT),
+        members=(None, None, "leak"),
+        rounds=2,
+        audit_rate=1.0,
+        audit="proved",
+        score=False,
+    )
+
+    @pytest.fixture
+    def runs(self, played):
+        """What each run showed the attacker, by contribution of an honest client."""
+        found = {}
+        for event in leak_events(played.folder):
+            if event["client"] < len(HONEST):
+                place = event["round"], event["client"]
+                found.setdefault(place, {})[event["run"]] = event
+        return found
+
+    def test_it_ran_twice_on_every_contribution(self, runs):
+        assert runs.keys() == {(number, client) for number in (0, 1) for client in (0, 1)}
+        assert all(each.keys() == {1, 2} for each in runs.values())
+
+    def test_uncompared_the_verdict_would_tell_which_guess_is_right(self, runs):
+        for each in runs.values():
+            assert [each[run]["accepted_uncompared"] for run in (1, 2)] == [False, True]
+
+    def test_one_opening_of_a_contribution_whatever_the_guess_and_the_secret(self, runs):
+        for each in runs.values():
+            assert each[1]["revealed"] == each[2]["revealed"]
+
+    def test_no_verdict_whatever_the_guess_and_the_secret(self, played, outcome):
+        names = (*HONEST, played.client(CHEAT))
+        found = [outcome.verdict(number, name) for number in (0, 1) for name in names]
+        assert found == [LEFT_OUT] * 6
+        assert outcome.executed() == {}
+
+    def test_honest_members_agree_and_name_the_attacker_alone(self, played, outcome):
+        liar = outcome.address(BAD)
+        for name in ("member-0", "member-1"):
+            disputes = [e for e in played.events(name) if e["event"] == "disputed audit"]
+            assert {event["round"] for event in disputes} == {0, 1}
+            assert {tuple(event["members"]) for event in disputes} == {(liar,)}
+            assert all(name in outcome.attested(number) for number in (0, 1))
 
 
 class Lies(ChangingCheats):
