@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from opfl_chain.bench.tampering import attacks, audits, runs
 from opfl_chain.bench.tampering.attacks import Attack, Said, Tampering
-from opfl_chain.bench.tampering.audits import audit, uncompared
+from opfl_chain.bench.tampering.audits import Played, audit, uncompared
 from opfl_chain.bench.tampering.contributions import Proved, proved
 from opfl_chain.bench.tampering.leak import leak_runs
 from opfl_chain.cli import app
@@ -83,11 +83,13 @@ def test_tampering_changes_nothing_that_honest_members_reveal(honest: Proved) ->
 
 
 def test_right_and_wrong_guesses_at_a_secret_end_alike(honest: Proved) -> None:
-    guessed = [each for each in Tampering(honest, LIAR, 0).all() if each.guess]
-    played = {is_right: {} for is_right in (True, False)}
-    for each in guessed:
-        played[each.guess.is_right][each.guess.how] = audit(honest, LIAR, each)
-        assert uncompared(honest, LIAR, each) is (each.guess.is_right or "own" not in each.name)
+    played: dict[bool, dict[str, Played]] = {True: {}, False: {}}
+    for attack in Tampering(honest, LIAR, 0).all():
+        if attack.guess is not None:
+            how, is_right = attack.guess.how, attack.guess.is_right
+            played[is_right][how] = audit(honest, LIAR, attack)
+            if how == "own":
+                assert uncompared(honest, LIAR, attack) is is_right
     assert played[True] == played[False] and len(played[True]) == 6
     for each in played[True].values():
         assert each.named == {LIAR} and len(each.opened) == 2

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from opfl_chain.learning import proved_step
 from opfl_chain.learning.registry import model_of
+from opfl_chain.mpc.audit.proved import answer
 from opfl_chain.mpc.replay.default_policy import default_policy
 from opfl_chain.protocol.delivery import Claim
 from opfl_chain.protocol.exchange import (
@@ -22,14 +24,18 @@ from opfl_chain.protocol.exchange import (
     stated_subject,
 )
 from opfl_chain.protocol.identifiers import ClientIndex, RoundNumber
+from opfl_chain.protocol.proof.answers import Query
 from opfl_chain.protocol.proof.closing import Tolerance
 from opfl_chain.protocol.proof.folding import Answer
+from opfl_chain.roles.member import proved_audits
 from opfl_chain.roles.member.audit_messages import SignedMessage
 from opfl_chain.roles.member.proved_audits import ProvedAudits
 from opfl_chain.roles.member.store import SCHEMA, MemberStore
 from opfl_chain.roles.state import State
 
 CLAIMS = [Claim(ClientIndex(0), RoundNumber(4), b"\1" * 32, b"\2" * 32, audited=True)]
+POLICY = default_policy("lenet-61706", rule="proved")
+ZEROS = {each.name: np.zeros(each.shape, np.float32) for each in model_of(POLICY).layout}
 BEFORE, AFTER = b"\3" * 32, b"\4" * 32
 ROUND: Any = SimpleNamespace(number=RoundNumber(4), id=4, model_hash=bytes(32))
 PEER = "0x" + "1" * 40
@@ -79,9 +85,8 @@ def test_a_report_is_made_once_and_repeated_by_a_restarted_member(store: MemberS
 def test_weights_that_no_statement_can_hold_do_not_end_the_member(
     store: MemberStore, weight: float
 ) -> None:
-    policy = default_policy("lenet-61706", rule="proved")
-    large = {each.name: np.full(each.shape, weight, np.float32) for each in model_of(policy).layout}
-    node: Any = SimpleNamespace(job=SimpleNamespace(id=1, policy=policy))
+    large = {name: np.full(each.shape, weight, np.float32) for name, each in ZEROS.items()}
+    node: Any = SimpleNamespace(job=SimpleNamespace(id=1, policy=POLICY))
     claims: Any = SimpleNamespace(of=lambda round_: dict(enumerate(CLAIMS)))
     judging: Any = SimpleNamespace(weights=lambda round_: large, rules=None)
     own = Counting(node, 1, store, claims, judging, Tolerance(1 << 22, 1 << 20))
@@ -90,6 +95,44 @@ def test_weights_that_no_statement_can_hold_do_not_end_the_member(
     assert dispute["members"] == []
     assert dispute["reason"].startswith("nobody can be audited at these weights: ")
     assert own.messages.own(ROUND, "report") is None
+
+
+@pytest.mark.parametrize("scarce", ["statement_of", "examine"])
+def test_a_member_without_memory_says_so_and_reports_when_there_is_some(
+    store: MemberStore, monkeypatch: pytest.MonkeyPatch, scarce: str
+) -> None:
+    retried: list[str] = []
+    node: Any = SimpleNamespace(
+        job=SimpleNamespace(id=1, members=PEERS, policy=POLICY),
+        agenda=SimpleNamespace(again=lambda: retried.append("again")),
+        sign=lambda statement: b"\7" * 65,
+        peers=SimpleNamespace(others=lambda own: []),
+        address=PEERS[1],
+    )
+    claims: Any = SimpleNamespace(of=lambda round_: dict(enumerate(CLAIMS)))
+    judging: Any = SimpleNamespace(weights=lambda round_: ZEROS, rules=None)
+    own = Counting(node, 1, store, claims, judging, Tolerance(1 << 22, 1 << 20))
+    monkeypatch.setattr(proved_audits, "proved_subject", lambda *facts: BEFORE)
+
+    def allocate(*given: object, **named: object) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as little:
+        if scarce == "statement_of":
+            little.setattr(proved_step, "state_step", allocate)
+        else:
+            found: Any = SimpleNamespace(proof=SimpleNamespace(leaves=None), training_input=())
+            little.setattr(Counting, "examine", lambda *given: answer(1, None, b"", found))
+            little.setattr(Query, "of", allocate)
+        own.judge(ROUND)
+        own.judge(ROUND)
+    (dispute,) = own.health["disputes"]
+    assert dispute["members"] == []
+    assert dispute["reason"].startswith("we cannot audit: this machine has no memory for the ")
+    assert retried == ["again", "again"]
+    assert own.messages.own(ROUND, "report") is None
+    own.judge(ROUND)
+    assert own.messages.own(ROUND, "report") is not None
 
 
 def test_answers_are_revealed_once_and_repeated(store: MemberStore) -> None:

@@ -34,8 +34,8 @@ def _rows(report: dict[str, Any]) -> list[list[str]]:
             row["proof"],
             *(f"{row[name]:,}" for name in COUNTED[:6]),
             f"{row['uncompared_wrong_verdicts']} of {row['uncompared_attacks']}",
-            f"{row['leaks']} of {row['guesses'] // 2}",
-            f"{row['uncompared_leaks']} of {row['guesses']}",
+            f"{row['leaks']} of {row['guessed_ways']}",
+            f"{row['uncompared_leaks']} of {row['uncompared_guesses']}",
         ]
         for row in rows
     ]

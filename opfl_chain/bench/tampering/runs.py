@@ -27,8 +27,9 @@ COUNTED: Final = (
     "unnamed",
     "uncompared_attacks",
     "uncompared_wrong_verdicts",
-    "guesses",
+    "guessed_ways",
     "leaks",
+    "uncompared_guesses",
     "uncompared_leaks",
 )
 
@@ -92,9 +93,11 @@ def _attacked(contribution: Proved, attacker: int, seed: int) -> tuple[Counter[s
             total["uncompared_wrong_verdicts"] += verdict is not contribution.right
         if attack.guess is not None:
             seen.setdefault(attack.guess.how, {})[attack.guess.is_right] = played
-            total["guesses"] += 1
-            verdict = uncompared(contribution, attacker, attack)
-            total["uncompared_leaks"] += verdict is attack.guess.is_right
+            if attack.guess.how == "own":
+                total["uncompared_guesses"] += 1
+                verdict = uncompared(contribution, attacker, attack)
+                total["uncompared_leaks"] += verdict is attack.guess.is_right
+    total["guessed_ways"] += len(seen)
     total["leaks"] += sum(each[True] != each[False] for each in seen.values())
     ranks = Counter(rank for rank, _ in opened)
     return total, max(ranks.values())

@@ -21,7 +21,7 @@ from opfl_chain.protocol.advice import advise
 from opfl_chain.protocol.aggregate import weights_hash
 from opfl_chain.protocol.commitments import Subject
 from opfl_chain.protocol.delivery import Delivery, InputDelivery
-from opfl_chain.protocol.errors import ProtocolError
+from opfl_chain.protocol.errors import ProtocolError, memory_for
 from opfl_chain.protocol.hashing import MerkleTree, keccak256
 from opfl_chain.protocol.inputs import dataset_tree
 from opfl_chain.protocol.policy import Policy
@@ -141,12 +141,14 @@ class Contributor:
         """Take the local step of round t at these weights, with the memory of the last round.
 
         Weights may be beyond what a proof or the ring can hold: one contribution that nobody
-        audited is enough. A client that proves its steps then sits the round out.
+        audited is enough. A client that proves its steps then sits the round out, as it does
+        without memory for the proof.
         """
         if self._proving is None:
             return self._make(t, weights, memory)
         try:
-            return self._make(t, weights, memory)
+            with memory_for("the proof of our step"):
+                return self._make(t, weights, memory)
         except (ProtocolError, GradientNotFinite) as error:
             nothing = np.zeros(self._step.model.layout.trainable.size, np.float32)
             return LocalContribution(

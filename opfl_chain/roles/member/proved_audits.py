@@ -14,7 +14,7 @@ from typing import Any, Final
 from opfl_chain.learning.proved_step import statement_of
 from opfl_chain.mpc.audit.proved import examine, proved_subject
 from opfl_chain.protocol.delivery import Claim
-from opfl_chain.protocol.errors import ProtocolError
+from opfl_chain.protocol.errors import EncodingError, OutOfMemory, ProtocolError
 from opfl_chain.protocol.exchange import (
     Answers,
     Conclusion,
@@ -33,6 +33,7 @@ from opfl_chain.protocol.exchange import (
 )
 from opfl_chain.protocol.identifiers import Address, ClientIndex
 from opfl_chain.protocol.proof.closing import Statement, Tolerance
+from opfl_chain.protocol.proof.wires import StatementError
 from opfl_chain.protocol.published_answers import ANSWERS, REPORT, encode_round
 from opfl_chain.roles.claims import Claims
 from opfl_chain.roles.member.audit_messages import AuditMessages, SignedMessage
@@ -97,16 +98,21 @@ class ProvedAudits(JointAudits):
         """Report, reveal and conclude, as far as the peers' messages allow.
 
         There is no statement at weights beyond what a proof can hold, to which one contribution
-        that nobody audited may have led. Then all members judge alone, when their time comes.
+        that nobody audited may have led. Then all members judge alone, when their time comes. A
+        member without memory does as well, and its peers, which miss its report.
         """
         claims = list(self._claims.of(round_).values())
         try:
             subject = self._subject(round_, claims)
-        except ProtocolError as error:
-            reason = f"nobody can be audited at these weights: {error}"
-            self._tell({"round": round_.number, "members": [], "reason": reason})
+            own = self.report(round_, claims, subject)
+        except OutOfMemory as error:
+            self._tell_of_none(round_, f"we cannot audit: {error}")
+            self._node.agenda.again()
             return
-        told = self.messages.of_all(round_, REPORT, self.report(round_, claims, subject))
+        except (StatementError, EncodingError) as error:
+            self._tell_of_none(round_, f"nobody can be audited at these weights: {error}")
+            return
+        told = self.messages.of_all(round_, REPORT, own)
         reports = [
             each
             for rank, message in told.items()
@@ -298,6 +304,9 @@ class ProvedAudits(JointAudits):
                 "reason": f"alone reports {found}: the member or the client lies",
             }
             self._tell(dispute)
+
+    def _tell_of_none(self, round_: RoundView, reason: str) -> None:
+        self._tell({"round": round_.number, "members": [], "reason": reason})
 
     def _tell_of_member(self, round_: RoundView, rank: int, reason: str) -> None:
         self._tell(self._dispute_with(round_, rank, reason))
