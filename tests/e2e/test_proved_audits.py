@@ -78,17 +78,18 @@ class TestLeakingMember(EveryJob):
     )
 
     @pytest.fixture
-    def runs(self, played):
+    def runs(self, played, outcome):
         """What each run showed the attacker, by contribution of an honest client."""
+        names = {outcome.client_index(name): name for name in HONEST}
         found = {}
         for event in leak_events(played.folder):
-            if event["client"] < len(HONEST):
-                place = event["round"], event["client"]
+            if event["client"] in names:
+                place = event["round"], names[event["client"]]
                 found.setdefault(place, {})[event["run"]] = event
         return found
 
     def test_it_ran_twice_on_every_contribution(self, runs):
-        assert runs.keys() == {(number, client) for number in (0, 1) for client in (0, 1)}
+        assert runs.keys() == {(number, name) for number in (0, 1) for name in HONEST}
         assert all(each.keys() == {1, 2} for each in runs.values())
 
     def test_uncompared_the_verdict_would_tell_which_guess_is_right(self, runs):

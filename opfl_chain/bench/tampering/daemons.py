@@ -69,7 +69,7 @@ def daemon_runs(cheat: str, progress: Callable[[str], None]) -> dict[str, Any]:
         outcome = JobOutcome.of(net)
         shown = leak_events(Path(folder))
     counted = _counted(plan, outcome, disputes.found, str(bad))
-    return {"cheat": cheat, **counted, **(leaked(shown) if shown else {})}
+    return {"cheat": cheat, **counted, **(_leaked(plan, outcome, shown) if shown else {})}
 
 
 def leak_events(folder: Path) -> list[dict[str, Any]]:
@@ -79,7 +79,7 @@ def leak_events(folder: Path) -> list[dict[str, Any]]:
     return [event for event in events if event["event"] == "leak"]
 
 
-def leaked(shown: Sequence[dict[str, Any]]) -> dict[str, int]:
+def _leaked(plan: Plan, outcome: JobOutcome, shown: Sequence[dict[str, Any]]) -> dict[str, int]:
     """Count guesses at secrets of honest clients, and openings of one contribution.
 
     The first guess is blind, and the second is right: uncompared, verdicts would tell.
@@ -87,10 +87,15 @@ def leaked(shown: Sequence[dict[str, Any]]) -> dict[str, int]:
     opened: defaultdict[tuple[int, int], set[tuple[str, ...]]] = defaultdict(set)
     for each in shown:
         opened[each["round"], each["client"]].add(tuple(each["revealed"]))
-    honest = [each for each in shown if _PLAN.clients[each["client"]] is None]
-    told = sum(each["accepted_uncompared"] == (each["run"] == 2) for each in honest)
+    honest = {
+        outcome.client_index(f"client-{index}")
+        for index, conduct in enumerate(plan.clients)
+        if conduct is None
+    }
+    guesses = [each for each in shown if each["client"] in honest]
+    told = sum(each["accepted_uncompared"] == (each["run"] == 2) for each in guesses)
     return {
-        "guesses": len(honest),
+        "guesses": len(guesses),
         "uncompared_leaks": told,
         "opened_bits_per_contribution": max(map(len, opened.values())),
     }
@@ -113,7 +118,8 @@ def _counted(
                 continue
             total["aborts"] += 1
             about = [each for each in disputes if each["round"] == number]
-            about = [each for each in about if each.get("client", index) == index]
+            own = outcome.client_index(name)
+            about = [each for each in about if each.get("client", own) == own]
             total[_naming(about, bad)] += 1
     lost = sum(
         outcome.lost_wei(f"client-{index}")
