@@ -15,6 +15,7 @@ from opfl_chain.learning.registry import model_of
 from opfl_chain.mpc.audit.proved import answer
 from opfl_chain.mpc.replay.default_policy import default_policy
 from opfl_chain.protocol.delivery import Claim
+from opfl_chain.protocol.errors import AnsweredOtherwise
 from opfl_chain.protocol.exchange import (
     Answers,
     Report,
@@ -46,13 +47,14 @@ class Counting(ProvedAudits):
     """Counts how often it examines a round."""
 
     examined = 0
+    transcript = b"\5" * 32
 
     def examine(
         self, round_: Any, claims: Sequence[Claim]
     ) -> tuple[list[ReportRow], dict[int, Answers]]:
         del round_
         self.examined += 1
-        answers = Answers(self.rank, b"\5" * 32, Answer(1, 2, 2, 0), Answer(3, 4, 12, 0))
+        answers = Answers(self.rank, self.transcript, Answer(1, 2, 2, 0), Answer(3, 4, 12, 0))
         return [ReportRow(None, b"\6" * 32, answers.commitment) for _ in claims], {0: answers}
 
 
@@ -157,6 +159,25 @@ def test_an_exchange_begins_anew_when_a_reorganisation_changed_its_subject(
     assert store.audit_message(4, 1, "answers") is None
     assert not store.has_told(4, PEER, "report")
     assert own.report(ROUND, CLAIMS, AFTER) == told
+
+
+def test_words_are_answered_on_to_one_challenge_only(store: MemberStore) -> None:
+    """A reorganisation that changes the model would give a second challenge on the same masks."""
+    own = audits(store)
+    heard = [own.report(ROUND, CLAIMS, BEFORE).body] * 3
+    other = audits(store)
+    other.transcript = b"\10" * 32
+    told = other.report(ROUND, CLAIMS, AFTER)  # nothing was revealed: any challenge will do
+    assert stated_subject(told.body) == (AFTER, 1)
+    heard = [audits(store).report(ROUND, CLAIMS, BEFORE).body] * 3
+    audits(store).reveal(ROUND, heard, [0])
+    with pytest.raises(AnsweredOtherwise, match="we answered on a delivery of round 4 to another"):
+        other.report(ROUND, CLAIMS, AFTER)
+    assert store.audit_message(4, 1, "report") is None
+    again = audits(store)
+    assert again.report(ROUND, CLAIMS, AFTER).body != heard[1]  # the same challenge, other facts
+    later: Any = SimpleNamespace(number=RoundNumber(5), id=5, model_hash=bytes(32))
+    other.report(later, CLAIMS, AFTER)  # a client that repeats its words blocks nobody's audits
 
 
 def test_messages_of_other_rounds_stay(store: MemberStore) -> None:
