@@ -1,7 +1,8 @@
 """A member that wants verdicts on proved steps to tell it secrets, and wants several of them.
 
 It shifts its answers so that their sum is accepted only if a secret word is as guessed. When its
-peers have revealed theirs it reveals nothing, begins the exchange anew, and tries another guess.
+peers have revealed theirs it reveals nothing, begins the exchange anew, and tries another guess, or
+corrects the sum of a client that cheats.
 """
 
 from __future__ import annotations
@@ -37,6 +38,13 @@ def guessing(answer: Answer, guess: int) -> Answer:
     return replace(answer, right=right, product=product)
 
 
+def corrected(answer: Answer, total: Answer) -> Answer:
+    """Shift an answer so that the sum of all, which is known to be `total`, is accepted."""
+    product = answer.product + total.left * total.right - total.product
+    rest = answer.rest - total.rest
+    return replace(answer, product=product % MODULUS, rest=rest % MODULUS)
+
+
 class _Withheld(Exception):
     """Nothing is revealed in this run, or not yet."""
 
@@ -54,13 +62,19 @@ class GuessingAudits(ProvedAudits):
     def examine(
         self, round_: RoundView, claims: Sequence[Claim]
     ) -> tuple[list[ReportRow], dict[int, Answers]]:
-        """Commit to a guess: that what we do not hold is zero, and then what was revealed."""
+        """Commit to a guess: that what we do not hold is zero, and then what was revealed.
+
+        What was revealed also tells which sum is not accepted, and how to correct it.
+        """
         rows, answers = super().examine(round_, claims)
         seen = self._first.get(round_.number, [])
         for place, right in answers.items():
-            others = [sheet[place].own for sheet in seen if place in sheet] or [right.following]
-            guess = sum(each.left for each in (right.own, *others)) % MODULUS
-            false = replace(right, own=guessing(right.own, guess))
+            others = [sheet[place].own for sheet in seen if place in sheet]
+            total = sum(others or [right.following], right.own)
+            if others and not total.holds:
+                false = replace(right, own=corrected(right.own, total))
+            else:
+                false = replace(right, own=guessing(right.own, total.left))
             answers[place], rows[place] = false, replace(rows[place], commitment=false.commitment)
         return rows, answers
 

@@ -99,11 +99,8 @@ def test_weights_that_no_statement_can_hold_do_not_end_the_member(
     assert own.messages.own(ROUND, "report") is None
 
 
-@pytest.mark.parametrize("scarce", ["statement_of", "examine"])
-def test_a_member_without_memory_says_so_and_reports_when_there_is_some(
-    store: MemberStore, monkeypatch: pytest.MonkeyPatch, scarce: str
-) -> None:
-    retried: list[str] = []
+def judging(store: MemberStore, retried: list[str]) -> Counting:
+    """Return a member whose peers are silent, with all that it needs to judge a round."""
     node: Any = SimpleNamespace(
         job=SimpleNamespace(id=1, members=PEERS, policy=POLICY),
         agenda=SimpleNamespace(again=lambda: retried.append("again")),
@@ -112,15 +109,23 @@ def test_a_member_without_memory_says_so_and_reports_when_there_is_some(
         address=PEERS[1],
     )
     claims: Any = SimpleNamespace(of=lambda round_: dict(enumerate(CLAIMS)))
-    judging: Any = SimpleNamespace(weights=lambda round_: ZEROS, rules=None)
-    own = Counting(node, 1, store, claims, judging, Tolerance(1 << 22, 1 << 20))
+    facts: Any = SimpleNamespace(weights=lambda round_: ZEROS, rules=None)
+    return Counting(node, 1, store, claims, facts, Tolerance(1 << 22, 1 << 20))
+
+
+@pytest.mark.parametrize("scarce", ["statement", "answers"])
+def test_a_member_without_memory_says_so_and_reports_when_there_is_some(
+    store: MemberStore, monkeypatch: pytest.MonkeyPatch, scarce: str
+) -> None:
+    retried: list[str] = []
+    own = judging(store, retried)
     monkeypatch.setattr(proved_audits, "proved_subject", lambda *facts: BEFORE)
 
     def allocate(*given: object, **named: object) -> None:
         raise MemoryError
 
     with monkeypatch.context() as little:
-        if scarce == "statement_of":
+        if scarce == "statement":
             little.setattr(proved_step, "state_step", allocate)
         else:
             found: Any = SimpleNamespace(proof=SimpleNamespace(leaves=None), training_input=())
@@ -130,11 +135,28 @@ def test_a_member_without_memory_says_so_and_reports_when_there_is_some(
         own.judge(ROUND)
     (dispute,) = own.health["disputes"]
     assert dispute["members"] == []
-    assert dispute["reason"].startswith("we cannot audit: this machine has no memory for the ")
+    assert dispute["reason"].startswith(
+        f"we cannot audit: this machine has no memory for the {scarce} o"
+    )
     assert retried == ["again", "again"]
     assert own.messages.own(ROUND, "report") is None
     own.judge(ROUND)
     assert own.messages.own(ROUND, "report") is not None
+
+
+def test_a_member_reports_nothing_if_it_has_answered_to_another_challenge(
+    store: MemberStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = judging(store, [])
+    heard = [own.report(ROUND, CLAIMS, BEFORE).body] * 3
+    own.reveal(ROUND, heard, [0])
+    monkeypatch.setattr(proved_audits, "proved_subject", lambda *facts: AFTER)
+    own.transcript = b"\10" * 32
+    own.judge(ROUND)
+    (dispute,) = own.health["disputes"]
+    assert dispute["members"] == []
+    assert dispute["reason"].startswith("we cannot audit: we answered on a delivery of round 4")
+    assert own.messages.own(ROUND, "report") is None
 
 
 def test_answers_are_revealed_once_and_repeated(store: MemberStore) -> None:

@@ -18,7 +18,7 @@ from proving_support import (
 from opfl_chain.adversaries.clients import conduct_named
 from opfl_chain.protocol.delivery import encode_delivery
 from opfl_chain.protocol.verdict import FaultReason
-from opfl_chain.roles.client import contribution
+from opfl_chain.roles.client import conduct
 from opfl_chain.roles.client.store import SCHEMA, ClientStore
 from opfl_chain.roles.state import State
 
@@ -79,7 +79,7 @@ def test_a_client_without_memory_for_its_proof_sits_out(monkeypatch: pytest.Monk
     def prove(*given: object) -> None:
         raise MemoryError("Unable to allocate 9 EiB")
 
-    monkeypatch.setattr(contribution, "Prover", prove)
+    monkeypatch.setattr(conduct, "Prover", prove)
     made = own.make(ROUND, WEIGHTS, b"memory")
     assert made.refusal == (
         "the step cannot be proved: this machine has no memory for the proof of our step: Unable to"
@@ -88,7 +88,7 @@ def test_a_client_without_memory_for_its_proof_sits_out(monkeypatch: pytest.Monk
     assert (made.proof, made.memory) == (None, b"memory")
 
 
-@pytest.mark.parametrize("cheat", ["amplify:10", "amplify:1.0001", "reverse"])
+@pytest.mark.parametrize("cheat", ["amplify:10", "amplify:1.0001", "reverse", "forge"])
 def test_a_cheat_takes_part_and_fails(cheat: str) -> None:
     own = contributor(conduct_named(cheat))
     made = own.make(ROUND, WEIGHTS, b"")

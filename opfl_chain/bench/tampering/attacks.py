@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from opfl_chain.adversaries.leak import guessing
+from opfl_chain.adversaries.leak import corrected, guessing
 from opfl_chain.bench.tampering.contributions import Proved
 from opfl_chain.mpc.session.ranks import MEMBERS, peers_of
 from opfl_chain.numerics.field import ELEMENT_BYTES, MODULUS
@@ -117,14 +117,12 @@ class Tampering:
             drawn = self._random.randrange(1, MODULUS)
             yield "random error", lambda answer: _added(answer, left=drawn, rest=drawn)
             return
-        product = (total.left * total.right - total.product) % MODULUS
-        rest = -total.rest % MODULUS
-        yield "correction", lambda answer: _added(answer, product=product, rest=rest)
+        yield "correction", lambda answer: corrected(answer, total)
         shift = self._random.randrange(1, MODULUS)
         moved = ((total.left + shift) * total.right - total.product) % MODULUS
         yield (
             "correction, moved",
-            lambda answer: _added(answer, left=shift, product=moved, rest=rest),
+            lambda answer: _added(answer, left=shift, product=moved, rest=-total.rest),
         )
 
     def _guesses(self) -> Iterator[Attack]:

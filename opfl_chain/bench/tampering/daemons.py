@@ -19,9 +19,8 @@ BAD: Final = "member-2"
 HONEST: Final = ("member-0", "member-1")
 TAMPERING: Final = ("flip", "reveal-others", "frame", "leak")
 """The cheats of members that tamper with what they send in such audits."""
-_CHEAT: Final = "amplify:10"
 _PLAN: Final = Plan(
-    clients=(None, None, _CHEAT),
+    clients=(None, None, "amplify:10", "forge"),
     rounds=2,
     audit="proved",
     audit_rate=1.0,
@@ -69,7 +68,7 @@ def daemon_runs(cheat: str, progress: Callable[[str], None]) -> dict[str, Any]:
         outcome = JobOutcome.of(net)
         shown = leak_events(Path(folder))
     counted = _counted(plan, outcome, disputes.found, str(bad))
-    return {"cheat": cheat, **counted, **(_leaked(plan, outcome, shown) if shown else {})}
+    return {"cheat": cheat, **counted, **(_leaked(shown) if shown else {})}
 
 
 def leak_events(folder: Path) -> list[dict[str, Any]]:
@@ -79,23 +78,18 @@ def leak_events(folder: Path) -> list[dict[str, Any]]:
     return [event for event in events if event["event"] == "leak"]
 
 
-def _leaked(plan: Plan, outcome: JobOutcome, shown: Sequence[dict[str, Any]]) -> dict[str, int]:
-    """Count guesses at secrets of honest clients, and openings of one contribution.
+def _leaked(shown: Sequence[dict[str, Any]]) -> dict[str, int]:
+    """Count guesses, and openings of one contribution.
 
-    The first guess is blind, and the second is right: uncompared, verdicts would tell.
+    The first guess is blind. The second is right, or corrects what a cheat proved: uncompared, the
+    verdict would be the one that the member wants.
     """
     opened: defaultdict[tuple[int, int], set[tuple[str, ...]]] = defaultdict(set)
     for each in shown:
         opened[each["round"], each["client"]].add(tuple(each["revealed"]))
-    honest = {
-        outcome.client_index(f"client-{index}")
-        for index, conduct in enumerate(plan.clients)
-        if conduct is None
-    }
-    guesses = [each for each in shown if each["client"] in honest]
-    told = sum(each["accepted_uncompared"] == (each["run"] == 2) for each in guesses)
+    told = sum(each["accepted_uncompared"] == (each["run"] == 2) for each in shown)
     return {
-        "guesses": len(guesses),
+        "guesses": len(shown),
         "uncompared_leaks": told,
         "opened_bits_per_contribution": max(map(len, opened.values())),
     }

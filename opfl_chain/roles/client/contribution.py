@@ -27,7 +27,6 @@ from opfl_chain.protocol.inputs import dataset_tree
 from opfl_chain.protocol.policy import Policy
 from opfl_chain.protocol.proof.closing import Statement
 from opfl_chain.protocol.proof.package import ProofForm, ProofPackage, decode_all, encode_all
-from opfl_chain.protocol.proof.prover import Prover
 from opfl_chain.protocol.ring import Words
 from opfl_chain.protocol.shares import (
     Committed,
@@ -194,7 +193,7 @@ class Contributor:
         context = self._name_contribution(
             t, weights_hash(weights), gradient.commitment, given.commitment
         )
-        proof = Prover(
+        proof = self._conduct.prover(
             statement,
             context,
             self._entropy("proof", t),
