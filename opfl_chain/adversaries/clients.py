@@ -1,4 +1,4 @@
-"""Cheats of clients by name: attacks on gradients, and false deliveries."""
+"""Cheats of clients by name: attacks on gradients, false deliveries and forged proofs."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import numpy as np
 
 from opfl_chain.adversaries.gradients.attack import Attack, AttackState, UnknownAttack
 from opfl_chain.adversaries.gradients.registry import attack_named, forms
+from opfl_chain.adversaries.provers import FalsePolynomials
 from opfl_chain.protocol.delivery import Delivery, InputDelivery
-from opfl_chain.protocol.proof.prover import Usage
+from opfl_chain.protocol.proof.prover import Prover, Usage
 from opfl_chain.roles.client.conduct import (
     Conduct,
     FinishedStep,
@@ -116,10 +117,24 @@ class AttackingConduct(Conduct):
         return True
 
 
+class ForgesProof(AttackingConduct):
+    """Commits to ten times its gradient, and forges the polynomials of its proof."""
+
+    def __init__(self) -> None:
+        super().__init__(attack_named("amplify:10"))
+
+    def prover(self, *given: Any) -> Prover:
+        return FalsePolynomials(*given)
+
+
+PROOFS: Final = cheats_of("proofs", Conduct, {"forge": ForgesProof})
+
+
 def conduct_named(cheat: str) -> Conduct:
-    """Return the conduct of a client with this cheat: a false delivery, or an attack."""
-    if cheat in DELIVERIES:
-        return DELIVERIES[cheat]()
+    """Return the conduct of a client with this cheat: a false delivery or proof, or an attack."""
+    for cheats in (DELIVERIES, PROOFS):
+        if cheat in cheats:
+            return cheats[cheat]()
     try:
         return AttackingConduct(attack_named(cheat))
     except UnknownAttack:
@@ -128,7 +143,7 @@ def conduct_named(cheat: str) -> Conduct:
 
 def client_cheats() -> list[str]:
     """Return the forms of all names that `conduct_named` knows."""
-    return [*forms(), *DELIVERIES.names()]
+    return [*forms(), *DELIVERIES.names(), *PROOFS.names()]
 
 
 def cheats_in(cheat: str, t: int, first: int) -> bool:
@@ -136,4 +151,4 @@ def cheats_in(cheat: str, t: int, first: int) -> bool:
 
     Some attacks are honest now and then.
     """
-    return cheat in DELIVERIES or attack_named(cheat).cheats_in(t, first)
+    return cheat in DELIVERIES or cheat in PROOFS or attack_named(cheat).cheats_in(t, first)

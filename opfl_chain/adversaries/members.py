@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from opfl_chain.adversaries.clients import cheats_of
+from opfl_chain.adversaries.leak import GuessingAudits
 from opfl_chain.numerics.field import MODULUS
 from opfl_chain.protocol.delivery import Claim
 from opfl_chain.protocol.exchange import Answers, ReportRow
@@ -110,6 +111,12 @@ class Frames(Member):
     PROVED_AUDITS = _Framed
 
 
+class Leaks(Member):
+    """Guesses secret words, so that verdicts would tell which guess is right."""
+
+    PROVED_AUDITS = GuessingAudits
+
+
 class _Silent(ProvedAudits):
     def routes(self) -> list[Route]:
         return []
@@ -141,6 +148,7 @@ MEMBERS: Final = cheats_of(
         "flip": AnswersFalsely,
         "reveal-others": RevealsOthers,
         "frame": Frames,
+        "leak": Leaks,
         "answer-nothing": AnswersNothing,
     },
 )

@@ -177,6 +177,8 @@ def decode_sheet(data: bytes, rank: int, count: int) -> dict[int, Answers]:
     for place, transcript, both in _SHEET_ROW.iter_unpack(data[len(header) :]):
         own, following = (Answer.decode(both[at : at + ANSWER_BYTES]) for at in (0, ANSWER_BYTES))
         found[place] = Answers(rank, transcript, own, following)
+    if len(found) != count:
+        raise ShareError(f"member {rank} answers twice on one contribution")
     return found
 
 

@@ -14,7 +14,12 @@ from typing import Any, Final
 from opfl_chain.learning.proved_step import statement_of
 from opfl_chain.mpc.audit.proved import examine, proved_subject
 from opfl_chain.protocol.delivery import Claim
-from opfl_chain.protocol.errors import ProtocolError
+from opfl_chain.protocol.errors import (
+    AnsweredOtherwise,
+    EncodingError,
+    OutOfMemory,
+    ProtocolError,
+)
 from opfl_chain.protocol.exchange import (
     Answers,
     Conclusion,
@@ -33,6 +38,7 @@ from opfl_chain.protocol.exchange import (
 )
 from opfl_chain.protocol.identifiers import Address, ClientIndex
 from opfl_chain.protocol.proof.closing import Statement, Tolerance
+from opfl_chain.protocol.proof.wires import StatementError
 from opfl_chain.protocol.published_answers import ANSWERS, REPORT, encode_round
 from opfl_chain.roles.claims import Claims
 from opfl_chain.roles.member.audit_messages import AuditMessages, SignedMessage
@@ -97,16 +103,24 @@ class ProvedAudits(JointAudits):
         """Report, reveal and conclude, as far as the peers' messages allow.
 
         There is no statement at weights beyond what a proof can hold, to which one contribution
-        that nobody audited may have led. Then all members judge alone, when their time comes.
+        that nobody audited may have led. Then all members judge alone, when their time comes. A
+        member that cannot report does as well, and so do its peers.
         """
         claims = list(self._claims.of(round_).values())
         try:
             subject = self._subject(round_, claims)
-        except ProtocolError as error:
-            reason = f"nobody can be audited at these weights: {error}"
-            self._tell({"round": round_.number, "members": [], "reason": reason})
+            own = self.report(round_, claims, subject)
+        except AnsweredOtherwise as error:
+            self._tell_of_none(round_, f"we cannot audit: {error}")
             return
-        told = self.messages.of_all(round_, REPORT, self.report(round_, claims, subject))
+        except OutOfMemory as error:
+            self._tell_of_none(round_, f"we cannot audit: {error}")
+            self._node.agenda.again()
+            return
+        except (StatementError, EncodingError) as error:
+            self._tell_of_none(round_, f"nobody can be audited at these weights: {error}")
+            return
+        told = self.messages.of_all(round_, REPORT, own)
         reports = [
             each
             for rank, message in told.items()
@@ -127,13 +141,17 @@ class ProvedAudits(JointAudits):
     def report(self, round_: RoundView, claims: Sequence[Claim], subject: bytes) -> SignedMessage:
         """Return our report. The first time, compute all answers, and store both.
 
-        A reorganisation may change who is audited: the exchange then begins anew.
+        A reorganisation may change who is audited: the exchange then begins anew. It may change
+        the model as well, and with it the challenge: then we say nothing about words on which we
+        have answered before, and nobody reveals anything without our report.
         """
         if (known := self.messages.own(round_, REPORT)) is not None:
             if stated_subject(known.body) == (subject, len(claims)):
                 return known
             self._store.forget_exchange(round_.number)
         rows, answers = self.examine(round_, claims)
+        for place, each in answers.items():
+            self._require_one_challenge(round_, rows[place].leaves, each.transcript)
         report = Report(self.rank, subject, tuple(rows))
         signed = self.messages.sign(round_, REPORT, report.encode())
         sheet = encode_answers(self.rank, answers)
@@ -176,8 +194,21 @@ class ProvedAudits(JointAudits):
         kept = self.revealed(decode_sheet(sheet, self.rank, count))
         body = encode_revealed(self.rank, heard, {place: kept[place] for place in places})
         signed = self.messages.sign(round_, ANSWERS, body)
-        self._store.keep_audit_message(round_.number, self.rank, ANSWERS, body, signed.signature)
+        report = heard[self.rank]
+        rows = Report.decode(report, self.rank, *stated_subject(report)).rows
+        challenges = {rows[place].leaves: kept[place].transcript for place in places}
+        self._store.keep_answers(round_.number, self.rank, body, signed.signature, challenges)
         return signed
+
+    def _require_one_challenge(self, round_: RoundView, leaves: bytes, transcript: bytes) -> None:
+        """Require that we have not answered on these words to another challenge.
+
+        An honest client has other words in every round. Who repeats those of another round fails.
+        """
+        if self._store.challenge(round_.number, leaves) not in (None, transcript):
+            raise AnsweredOtherwise(
+                f"we answered on a delivery of round {round_.number} to another challenge before"
+            )
 
     def revealed(self, answers: dict[int, Answers]) -> dict[int, Answers]:
         """Return the answers to reveal: those that we committed to."""
@@ -298,6 +329,9 @@ class ProvedAudits(JointAudits):
                 "reason": f"alone reports {found}: the member or the client lies",
             }
             self._tell(dispute)
+
+    def _tell_of_none(self, round_: RoundView, reason: str) -> None:
+        self._tell({"round": round_.number, "members": [], "reason": reason})
 
     def _tell_of_member(self, round_: RoundView, rank: int, reason: str) -> None:
         self._tell(self._dispute_with(round_, rank, reason))

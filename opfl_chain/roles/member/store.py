@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from opfl_chain.protocol.identifiers import Address
@@ -27,6 +27,9 @@ CREATE TABLE IF NOT EXISTS audit_messages (
     PRIMARY KEY (round, rank, stage)
 );
 CREATE TABLE IF NOT EXISTS answer_sheets (round INTEGER PRIMARY KEY, body BLOB, count INTEGER);
+CREATE TABLE IF NOT EXISTS answered (
+    round INTEGER, leaves BLOB, transcript BLOB, PRIMARY KEY (round, leaves)
+);
 CREATE TABLE IF NOT EXISTS told (
     round INTEGER, member TEXT, stage TEXT, PRIMARY KEY (round, member, stage)
 );
@@ -83,6 +86,31 @@ class MemberStore:
                 "INSERT OR IGNORE INTO answer_sheets VALUES (?, ?, ?)", number, sheet, answers
             )
             self.keep_audit_message(number, rank, "report", body, signature)
+
+    def keep_answers(
+        self,
+        number: int,
+        rank: int,
+        body: bytes,
+        signature: bytes,
+        challenges: Mapping[bytes, bytes],
+    ) -> None:
+        """Store our answers, and for each delivery, by its leaf hashes, the challenge they are to.
+
+        Challenges are not forgotten: of answers to two of them the masks could be computed.
+        """
+        statement = "INSERT OR IGNORE INTO answered VALUES (?, ?, ?)"
+        with self._state.transaction():
+            for leaves, transcript in challenges.items():
+                self._state.write(statement, number, leaves, transcript)
+            self.keep_audit_message(number, rank, "answers", body, signature)
+
+    def challenge(self, number: int, leaves: bytes) -> bytes | None:
+        """Return the transcript on which we have answered for a delivery of a round."""
+        row = self._state.one(
+            "SELECT transcript FROM answered WHERE round = ? AND leaves = ?", number, leaves
+        )
+        return row[0] if row else None
 
     def forget_exchange(self, number: int) -> None:
         """Forget all messages about a round as it was before a reorganisation."""
