@@ -27,7 +27,7 @@ test-contracts: setup ## run Foundry unit, fuzz and invariant tests; FOUNDRY_PRO
 	$(FORGE) snapshot --match-contract GasTest --check
 
 test-python: setup ## run the Python tests
-	$(BIN)/pytest -n 2 --dist loadgroup tests
+	$(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder tests
 
 test-hosts: setup ## run whole jobs with every role on its own host (needs root: network namespaces)
 	$(BIN)/pytest -m several_hosts tests/e2e

@@ -15,8 +15,6 @@ from opfl_chain.chain.terms import DEPOSIT, STAKE
 from opfl_chain.cli import app
 from opfl_chain.jobs.demo.demo import FolderTaken
 
-pytestmark = pytest.mark.xdist_group("demo")  # the job of this module is run once
-
 ROUNDS = 3
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
-from expectations import EveryJob, pytestmark  # noqa: F401
+from expectations import EveryJob
 from scenario import Meanwhile, Scenario
 from typer.testing import CliRunner
 

@@ -1,6 +1,6 @@
 """Commitments through the server's batch, opened inside MPC: scheme `mpc`."""
 
-from expectations import EveryJob, pytestmark  # noqa: F401
+from expectations import EveryJob
 from scenario import Scenario
 
 from opfl_chain.chain.bindings.events import BatchCommitted, GradientCommitted

@@ -1,7 +1,5 @@
 """One chain for all tests of a module, and the same accounts in every run."""
 
-from pathlib import Path
-
 import pytest
 from roles_support import DaemonRehearsal
 
@@ -10,17 +8,8 @@ from opfl_chain.chain.devnet import Anvil, derive_accounts
 from opfl_chain.jobs.contract_demo.contract_job import ACCOUNTS_BESIDE_CLIENTS
 from opfl_chain.protocol.economics import ETHER
 
-HERE = Path(__file__).parent
 MNEMONIC = "test test test test test test test test test test test junk"
 CLIENTS = 8
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    """A module's tests share its chain, so they run in one worker."""
-    for item in items:
-        if item.path.parent == HERE:
-            item.add_marker(pytest.mark.xdist_group(f"nodes {item.path.stem}"))
 
 
 @pytest.fixture(scope="module")
