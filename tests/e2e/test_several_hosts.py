@@ -45,9 +45,9 @@ class Spread(Meanwhile):
             settings.write_text(text)
         for name, daemon in net.daemons.items():
             host = network.hosts[HOST_OF.get(name, OF_CLIENTS)]
-            daemon.start = (
-                partial(host.run, daemon.start) if host is not network.hosts[0] else (daemon.start)
-            )
+            if host is not network.hosts[0]:
+                daemon.template = None  # it is on the first host
+                daemon.start = partial(host.run, daemon.start)
 
     def close(self):
         self._proxy.cut()
