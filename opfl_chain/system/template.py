@@ -61,9 +61,12 @@ class Copy:
                 self._has_ended(_STOP_SECONDS)
 
     def _has_ended(self, seconds: float) -> bool:
-        if not self._ended and select.select([self._handle], [], [], seconds)[0]:
-            self._ended = True
-            os.close(self._handle)
+        if not self._ended:
+            ending = select.poll()  # not `select`, which takes no descriptor above 1023
+            ending.register(self._handle, select.POLLIN)
+            if ending.poll(1000 * seconds):
+                self._ended = True
+                os.close(self._handle)
         return self._ended
 
 

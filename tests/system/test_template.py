@@ -1,10 +1,12 @@
 """Copies of a process that has loaded a program: each with its own arguments, log and end."""
 
 import os
+import resource
 import signal
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -93,6 +95,21 @@ def test_copy_that_fails_says_so_in_its_log_and_harms_no_other(path, template):
     wait_until(lambda: not copy.alive)
     assert copy.log.read_text().endswith("failed\n")
     assert template.start(["again"], path / "again.log").pid != copy.pid
+
+
+def test_starter_may_have_many_files_open(path, template):
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limits[1], limits[1]))
+    try:
+        with ExitStack() as files:
+            for _ in range(1100):
+                files.enter_context(Path(os.devnull).open())
+            copy = template.start(["stay"], path / "copy.log")
+            assert copy.alive
+            copy.close()
+            assert not copy.alive
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 def test_killed_copy_is_not_alive(path, template):
