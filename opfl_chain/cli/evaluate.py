@@ -40,6 +40,14 @@ Threads: TypeAlias = Annotated[
 DataDir: TypeAlias = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Folder of data sets.", file_okay=False)
 ]
+OfRules: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--rule",
+        help="Rules of OPFL; stored tables of adaptive attacks get the rows that they lack.",
+        show_default="paper, guided and proved",
+    ),
+]
 Quick: TypeAlias = Annotated[
     bool, typer.Option("--quick", help="Use few steps; takes minutes. Results are marked as quick.")
 ]
@@ -125,7 +133,7 @@ def boundary(
         extent = replace(extent, calibration_steps=calibration_steps)
     with step_bars(Console(stderr=True)) as progress:
         for run in runs if make else ():
-            plan = recording.plan_of(run, quick)
+            plan = recording.plan_of(run, rules, quick)
             recording.record(records, run, plan, rules, committees, progress, data_dir)
         evaluated = opened(records, runs, rules, extent, progress)
         report = boundary_report(evaluated, recording.replayed_by(committees), data_dir)
@@ -172,11 +180,12 @@ def headroom(
     with fresh coins. Some are proved, and answered for all components.
 
     Rows in the JSON file that are of the same run and size are not made again.
+    An interrupted run has a row of the steps that were judged until then.
     """
     import json
 
     from opfl_chain.cli.options import step_bars
-    from opfl_chain.lab.boundary.headroom import VARIATIONS, HeadroomPlan, headroom_rows
+    from opfl_chain.lab.boundary.headroom import VARIATIONS, HeadroomPlan, headroom_rows, others
     from opfl_chain.lab.boundary.headroom import table_of as headroom_table
     from opfl_chain.lab.boundary.records import RunName
     from opfl_chain.learning.data.datasets import load_dataset
@@ -198,8 +207,7 @@ def headroom(
         )
         for row in found:
             rows.append(row)
-            rest = [each for each in known if each not in rows]
-            write_json(json_file, {"rows": [*rows, *rest]})
+            write_json(json_file, {"rows": [*rows, *others(known, rows)]})
     table = headroom_table(rows)
     Console().print(Markdown(table))
     if out is not None:
@@ -293,10 +301,11 @@ def _command(name: str):  # type: ignore[no-untyped-def]
         only: Only = None,
         make: Make = False,
         threads: Threads = False,
+        rule: OfRules = None,
         data_dir: DataDir = None,
         quick: Quick = False,
     ) -> None:
-        run(name, out, records, only, make, threads, data_dir, quick)
+        run(name, out, records, only, make, threads, rule, data_dir, quick)
 
     return command
 
@@ -308,6 +317,7 @@ def run(
     only: list[str] | None,
     make: bool,
     threads: bool,
+    rules: list[str] | None,
     data_dir: Path | None,
     quick: bool,
 ) -> None:
@@ -319,13 +329,15 @@ def run(
     from opfl_chain.paper.lab import WITHOUT_RECORDS, Lab, chosen
     from opfl_chain.paper.pages import write_result
     from opfl_chain.paper.results import LabSettings, Results
+    from opfl_chain.rules.registry import BUILTIN_RULES, rule_named
 
     settings = LabSettings.quickly() if quick else LabSettings()
     if only:
         settings = replace(settings, runs=tuple(only))
     committees = recording.three_threads if threads else recording.three_processes
     with step_bars(Console(stderr=True)) as progress:
-        lab = Lab(settings, Results(out), records, committees, progress, data_dir)
+        judges = [rule_named(each) for each in rules] if rules else BUILTIN_RULES
+        lab = Lab(settings, Results(out), records, committees, progress, data_dir, judges)
         names = chosen(name)
         if make and not set(names) <= set(WITHOUT_RECORDS):
             lab.make_records()

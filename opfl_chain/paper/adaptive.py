@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -17,7 +17,6 @@ from opfl_chain.paper.instances import Instances, best_candidates, instances_of,
 from opfl_chain.paper.lab_run import LabRun
 from opfl_chain.paper.results import Cells, LabSettings
 from opfl_chain.protocol.policy import PAPER_GRID
-from opfl_chain.rules.registry import BUILTIN_RULES
 from opfl_chain.verifiers.norms import NoVerifier
 from opfl_chain.verifiers.opfl import Opfl
 from opfl_chain.verifiers.verifier import Verifier
@@ -35,15 +34,6 @@ SUPPORTS: dict[float, tuple[int, ...]] = {
 def adaptive_pgd(lab: LabRun, settings: LabSettings, cells: Cells) -> dict[str, Any]:
     """Attack every verifier at every beta, on the instances of each stage."""
     chosen = _instances(lab, settings.stages, settings.instances)
-    rows = []
-    for stage, instances in chosen.items():
-        for verifier in lab.verifiers:
-            for beta in settings.betas:
-                compute = partial(_cell, instances, verifier, beta, settings.seed)
-                cell = cells.of(f"{instances.digest}, {verifier.name}, {beta:g}", compute)
-                rows.append({"stage": stage, **cell})
-                done, total = len(rows), len(chosen) * len(lab.verifiers) * len(settings.betas)
-                lab.progress("adaptive attacks", done, total)
     return {
         **lab.descriptions,
         "instances": {stage: list(each.steps) for stage, each in chosen.items()},
@@ -52,13 +42,56 @@ def adaptive_pgd(lab: LabRun, settings: LabSettings, cells: Cells) -> dict[str, 
             for stage, each in chosen.items()
             for row in _at_learning_rates(each, settings, cells)
         ],
-        "largest_accepted_move": [
-            {"stage": stage, **_reach(each, lab.opfl(rule))}
-            for stage, each in chosen.items()
-            for rule in BUILTIN_RULES
-        ],
-        "rows": rows,
+        "largest_accepted_move": _reaches(lab, chosen),
+        "rows": _rows(lab, chosen, lab.verifiers, settings, cells),
     }
+
+
+def more_adaptive_pgd(
+    lab: LabRun, settings: LabSettings, cells: Cells, known: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Attack OPFL by further rules, on the instances of a known table."""
+    chosen = _instances(lab, settings.stages, settings.instances)
+    require_same(lab, known["instances"], {name: list(x.steps) for name, x in chosen.items()})
+    rows = _rows(lab, chosen, lab.opfl_verifiers, settings, cells)
+    return {
+        **known,
+        "largest_accepted_move": [*known["largest_accepted_move"], *_reaches(lab, chosen)],
+        "rows": [*known["rows"], *rows],
+    }
+
+
+def require_same(lab: LabRun, known: object, ours: object) -> None:
+    """Raise unless attacks are on the instances of a known table."""
+    if known != ours:
+        raise lab.inconsistent("the known table has other instances than these records")
+
+
+def _rows(
+    lab: LabRun,
+    chosen: Mapping[str, Instances],
+    verifiers: Sequence[Verifier],
+    settings: LabSettings,
+    cells: Cells,
+) -> list[dict[str, Any]]:
+    rows = []
+    for stage, instances in chosen.items():
+        for verifier in verifiers:
+            for beta in settings.betas:
+                compute = partial(_cell, instances, verifier, beta, settings.seed)
+                cell = cells.of(f"{instances.digest}, {verifier.name}, {beta:g}", compute)
+                rows.append({"stage": stage, **cell})
+                done, total = len(rows), len(chosen) * len(verifiers) * len(settings.betas)
+                lab.progress("adaptive attacks", done, total)
+    return rows
+
+
+def _reaches(lab: LabRun, chosen: Mapping[str, Instances]) -> list[dict[str, Any]]:
+    return [
+        {"stage": stage, **_reach(each, lab.opfl(rule))}
+        for stage, each in chosen.items()
+        for rule in lab.rules
+    ]
 
 
 def _at_learning_rates(
@@ -78,10 +111,38 @@ def _at_learning_rates(
 def tail_pgd(lab: LabRun, settings: LabSettings, cells: Cells) -> dict[str, Any]:
     """Attack few coordinates, against the grids that the paper chose for them."""
     (instances,) = _instances(lab, [settings.stages[0]], settings.instances).values()
+    return {
+        **lab.descriptions,
+        "stage": settings.stages[0],
+        "instances": list(instances.steps),
+        "grids": {f"{support:g}": list(grid) for support, grid in SUPPORTS.items()},
+        "rows": _tail_rows(lab, instances, [NoVerifier()], settings, cells),
+    }
+
+
+def more_tail_pgd(
+    lab: LabRun, settings: LabSettings, cells: Cells, known: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Attack OPFL by further rules, on the instances of a known table."""
+    (instances,) = _instances(lab, [settings.stages[0]], settings.instances).values()
+    require_same(lab, known["instances"], list(instances.steps))
+    rows = [*known["rows"], *_tail_rows(lab, instances, [], settings, cells)]
+    supports = list(SUPPORTS)
+    return {**known, "rows": sorted(rows, key=lambda row: supports.index(row["support"]))}
+
+
+def _tail_rows(
+    lab: LabRun,
+    instances: Instances,
+    others: Sequence[Verifier],
+    settings: LabSettings,
+    cells: Cells,
+) -> list[dict[str, Any]]:
+    """Attack these verifiers, and OPFL by each rule of the lab."""
     cases: list[tuple[float, Verifier]] = [
         (support, verifier)
         for support, grid in SUPPORTS.items()
-        for verifier in _of_grid(lab, grid)
+        for verifier in (*others, *(lab.opfl(rule, grid) for rule in lab.rules))
     ]
     rows = []
     for support, verifier in cases:
@@ -91,17 +152,7 @@ def tail_pgd(lab: LabRun, settings: LabSettings, cells: Cells) -> dict[str, Any]
             cell = cells.of(key, compute)
             rows.append({"support": support, **cell})
             lab.progress("attacks on the tail", len(rows), len(cases) * len(settings.betas))
-    return {
-        **lab.descriptions,
-        "stage": settings.stages[0],
-        "instances": list(instances.steps),
-        "grids": {f"{support:g}": list(grid) for support, grid in SUPPORTS.items()},
-        "rows": rows,
-    }
-
-
-def _of_grid(lab: LabRun, grid: Sequence[int]) -> list[Verifier]:
-    return [NoVerifier(), *(lab.opfl(rule, grid) for rule in BUILTIN_RULES)]
+    return rows
 
 
 def _instances(lab: LabRun, stages: Sequence[str], count: int) -> dict[str, Instances]:

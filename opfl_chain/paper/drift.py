@@ -7,7 +7,7 @@ submission is verified, with replays in MPC if the verifier is OPFL.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from opfl_chain.adversaries.gradients.adaptive import Drift
 from opfl_chain.adversaries.gradients.attack import AttackedStep, AttackState
 from opfl_chain.adversaries.gradients.simple import flipped
-from opfl_chain.lab.calibration.steps import HonestStep
+from opfl_chain.lab.calibration.steps import ANY_TOLERANCE, HonestStep
+from opfl_chain.learning.proved_client import ProvedStep
 from opfl_chain.paper.federation import CLIENTS, Federation, FederationResult, Start, Submission
 from opfl_chain.paper.lab_run import LabRun
 from opfl_chain.paper.results import Cells, LabSettings
 from opfl_chain.protocol.policy import Policy
 from opfl_chain.rules.evidence import Replay, Replayed
-from opfl_chain.rules.registry import BUILTIN_RULES
 from opfl_chain.verifiers.opfl import Opfl
 from opfl_chain.verifiers.verifier import Reference, Verifier
 
@@ -40,16 +40,8 @@ def drift(
     lab: LabRun, settings: LabSettings, replay_all: ReplayAll, cells: Cells
 ) -> dict[str, Any]:
     """Run one federation per verifier, and one without a cheat."""
-    federation, start = _federation(lab, settings)
-    slope = federation.loss_gradient(start.weights, min(DIRECTION_EXAMPLES, settings.drift_start))
-    direction = -slope / np.float32(np.linalg.norm(slope))
-    honest = federation.run(None)
-    rows = []
-    for done, verifier in enumerate(lab.verifiers, 1):
-        row = partial(_row, lab, federation, honest, direction, verifier, replay_all)
-        rows.append(cells.of(verifier.name, row))
-        lab.progress("drifting", done, len(lab.verifiers))
-    began = federation.evaluated(start.weights)
+    found = _Drift(lab, settings, replay_all, cells)
+    began = found.federation.evaluated(found.start.weights)
     return {
         **lab.descriptions,
         "clients": CLIENTS,
@@ -57,14 +49,68 @@ def drift(
         "trained_before": settings.drift_start,
         "part_of_boundary": PART,
         "at_the_start": {"accuracy": began.accuracy, "loss": began.loss},
-        "all_honest": {
-            "accuracy": honest.evaluation.accuracy,
-            "loss": honest.evaluation.loss,
-            "distance_moved": float(np.linalg.norm(honest.weights - start.weights)),
-        },
-        "rows": rows,
+        "all_honest": found.all_honest,
+        "rows": found.rows(lab.verifiers),
         "poison": cells.of("poison", lambda: _poison(lab, settings, replay_all)),
     }
+
+
+def more_drift(
+    lab: LabRun,
+    settings: LabSettings,
+    replay_all: ReplayAll,
+    cells: Cells,
+    known: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Run one federation for each further rule, beside the honest one of a known table."""
+    found = _Drift(lab, settings, replay_all, cells)
+    if found.all_honest != known["all_honest"]:
+        raise lab.inconsistent("honest clients end elsewhere than in the known table")
+    poison = cells.of("poison", lambda: _poison(lab, settings, replay_all))
+    return {
+        **known,
+        "rows": [*known["rows"], *found.rows(lab.opfl_verifiers)],
+        "poison": [*known["poison"], *poison],
+    }
+
+
+class _Drift:
+    """A federation without a cheat, and what those with one are compared with."""
+
+    def __init__(
+        self, lab: LabRun, settings: LabSettings, replay_all: ReplayAll, cells: Cells
+    ) -> None:
+        self._lab, self._replay_all, self._cells = lab, replay_all, cells
+        self.federation, self.start = _federation(lab, settings)
+        self._honest = self.federation.run(None)
+        examples = min(DIRECTION_EXAMPLES, settings.drift_start)
+        slope = self.federation.loss_gradient(self.start.weights, examples)
+        self._direction = -slope / np.float32(np.linalg.norm(slope))
+
+    @property
+    def all_honest(self) -> dict[str, float]:
+        honest = self._honest
+        return {
+            "accuracy": honest.evaluation.accuracy,
+            "loss": honest.evaluation.loss,
+            "distance_moved": float(np.linalg.norm(honest.weights - self.start.weights)),
+        }
+
+    def rows(self, verifiers: Sequence[Verifier]) -> list[dict[str, Any]]:
+        rows = []
+        for done, verifier in enumerate(verifiers, 1):
+            row = partial(
+                _row,
+                self._lab,
+                self.federation,
+                self._honest,
+                self._direction,
+                verifier,
+                self._replay_all,
+            )
+            rows.append(self._cells.of(verifier.name, row))
+            self._lab.progress("drifting", done, len(verifiers))
+        return rows
 
 
 def _federation(lab: LabRun, settings: LabSettings) -> tuple[Federation, Start]:
@@ -82,7 +128,7 @@ def _row(
     replay_all: ReplayAll,
 ) -> dict[str, Any]:
     submission, rounds = submission_against(lab, verifier, direction), federation.rounds
-    outcome = federation.run(submission, keep=True)
+    outcome = federation.run(submission, keep=True, prover=_prover(verifier))
     references = _references(lab, verifier, outcome.cheats, replay_all)
     accepted = [
         verifier.acceptance(each, reference)
@@ -107,6 +153,13 @@ def _row(
         "distance_from_honest_model": finite(norm(apart)),
         "distance_along_direction": finite(float(-apart.astype(np.float64) @ direction)),
     }
+
+
+def _prover(verifier: Verifier) -> ProvedStep | None:
+    """Return what runs the steps of a client that proves them, if it must."""
+    if isinstance(verifier, Opfl) and verifier.policy.proof is not None:
+        return ProvedStep(verifier.policy, ANY_TOLERANCE)
+    return None
 
 
 def norm(vector: NDArray[Any]) -> float:
@@ -177,10 +230,10 @@ def _poison(lab: LabRun, settings: LabSettings, replay_all: ReplayAll) -> list[d
     *_, last = lab.trained(settings.drift_start + 1)
     start = Start(last.weights, last.state)
     federation = Federation(lab.policy, poisoned, start, settings.poisoned_steps)
-    steps = federation.run(None, keep=True).cheats
     rows = []
-    for rule in BUILTIN_RULES:
+    for rule in lab.rules:
         verifier = lab.opfl(rule)
+        steps = federation.run(None, keep=True, prover=_prover(verifier)).cheats
         references = _replayed(verifier, steps, replay_all)
         accepted = [verifier.acceptance(each.gradient, each) for each in references]
         rows.append({"rule": rule.name, "steps": len(steps), "accepted": int(np.sum(accepted))})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from opfl_chain.learning.data.partition import ClientData
 from opfl_chain.learning.local_step import Evaluation, LocalStep, evaluate
 from opfl_chain.learning.model import Model
 from opfl_chain.learning.optimizers import ModelOptimizer, OptimizerState
+from opfl_chain.learning.proved_client import ProvedStep
 from opfl_chain.protocol.policy import Policy
 
 Array = NDArray[np.float32]
@@ -59,8 +60,16 @@ class Federation:
     def model(self) -> Model:
         return self._local.model
 
-    def run(self, submission: Submission | None, keep: bool = False) -> FederationResult:
-        """Train; without a submission all clients are honest. `keep` stores steps for replays."""
+    def run(
+        self,
+        submission: Submission | None,
+        keep: bool = False,
+        prover: ProvedStep | None = None,
+    ) -> FederationResult:
+        """Train; without a submission all clients are honest. `keep` stores steps for replays.
+
+        A `prover` runs the steps of client 0, along their proofs.
+        """
         optimizer = ModelOptimizer.of_policy(self._policy)
         state, weights = self._start.state, self._start.weights
         cheats, submitted = [], []
@@ -71,6 +80,8 @@ class Federation:
             steps = [
                 self._step(t, weights, client, keep and client == 0) for client in range(CLIENTS)
             ]
+            if prover is not None:
+                steps[0] = self._along_proof(prover, steps[0])
             gradients = [step.gradient for step in steps]
             if submission is not None:
                 with np.errstate(over="ignore"):
@@ -82,6 +93,11 @@ class Federation:
             state, weights = optimizer.update(state, weights, mean)
             rounds += 1
         return FederationResult(weights, rounds, self.evaluated(weights), cheats, submitted)
+
+    def _along_proof(self, prover: ProvedStep, step: HonestStep) -> HonestStep:
+        weights = self.model.layout.unflatten(step.weights)
+        proved = prover.run(weights, step.examples, step.labels)
+        return replace(step, gradient=proved.result.gradient)
 
     def evaluated(self, weights: Array) -> Evaluation:
         parameters = self.model.layout.unflatten(weights)

@@ -11,6 +11,8 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
+import numpy as np
+
 from opfl_chain.lab.boundary.records import RuleRecords, RunName, quiet
 from opfl_chain.lab.calibration.run import Progress
 from opfl_chain.lab.calibration.steps import TrainedStep, trained_steps
@@ -19,6 +21,7 @@ from opfl_chain.learning.data.datasets import load_dataset
 from opfl_chain.learning.data.examples import Dataset, features_of
 from opfl_chain.learning.local_step import LocalStep
 from opfl_chain.learning.model import Model
+from opfl_chain.protocol.advice import lift_of
 from opfl_chain.protocol.policy import Policy
 from opfl_chain.rules.evidence import Replay
 from opfl_chain.rules.registry import BUILTIN_RULES, DEFAULT_RULE
@@ -45,19 +48,19 @@ class LabRun:
         calibration_steps: int,
         progress: Progress = quiet,
         data_dir: Path | None = None,
+        rules: Sequence[AnyRule] = BUILTIN_RULES,
     ) -> None:
         self.run = run
         self.progress = progress
+        self.rules = tuple(rules)
         self._data_dir = data_dir
-        self._records = {
-            rule: RuleRecords.open(root, run, rule, progress) for rule in BUILTIN_RULES
-        }
+        self._records = {rule: RuleRecords.open(root, run, rule, progress) for rule in rules}
         self._replayed = {rule: set(each.steps) for rule, each in self._records.items()}
-        main, name = self._records[DEFAULT_RULE], DEFAULT_RULE.name
-        lifts = {t: main.store.load_replay(name, t).lift for t in main.steps}
-        steps = [t for t, lift in lifts.items() if lift <= self.policy.largest_lift]
+        main = self._records.get(DEFAULT_RULE) or self._records[self.rules[0]]
+        self._store = main.store
+        steps = [t for t in main.steps if self._lift(t) <= self.policy.largest_lift]
         if len(steps) <= calibration_steps:
-            raise TooFewSteps(main.store.folder, name, len(steps), calibration_steps)
+            raise TooFewSteps(main.store.folder, main.rule.name, len(steps), calibration_steps)
         self.calibration, self.held_out = steps[:calibration_steps], steps[calibration_steps:]
 
     @property
@@ -67,7 +70,12 @@ class LabRun:
     @property
     def policy(self) -> Policy:
         """The clients' policy: the default one, since the others give the same gradients."""
-        return self._records[DEFAULT_RULE].policy
+        return self.run.policy()
+
+    def _lift(self, t: int) -> int:
+        """Return the powers of two by which a label leads, beyond the largest lift too."""
+        step = self._store.load_step(t)
+        return lift_of(step.logits.astype(np.float64), step.labels, self.policy.largest_lift)
 
     @cached_property
     def dataset(self) -> Dataset:
@@ -80,7 +88,7 @@ class LabRun:
             self.progress(f"training {self.run} again", step.t + 1, length)
 
     def reference(self, t: int) -> Reference:
-        step = self._records[DEFAULT_RULE].store.load_step(t)
+        step = self._store.load_step(t)
         replays = {
             rule.name: Replay.of(records.policy, records.store.load_replay(rule.name, t))
             for rule, records in self._records.items()
@@ -104,15 +112,23 @@ class LabRun:
 
     def other_run(self, t: int) -> RecordsInconsistent:
         """Return the error for a record that training does not reproduce."""
-        folder = self._records[DEFAULT_RULE].store.folder
-        return RecordsInconsistent(folder, f"training does not reproduce the gradient of step {t}")
+        return self.inconsistent(f"training does not reproduce the gradient of step {t}")
+
+    def inconsistent(self, reason: str) -> RecordsInconsistent:
+        """Return the error for records that do not fit."""
+        return RecordsInconsistent(self._store.folder, reason)
 
     @cached_property
     def verifiers(self) -> list[Verifier]:
         """The paper's baselines, and OPFL by each rule, those for comparison last."""
         honest = [self.reference(t) for t in self.calibration]
+        return [*baselines(honest), *self.opfl_verifiers]
+
+    @cached_property
+    def opfl_verifiers(self) -> list[Verifier]:
+        """OPFL by each rule, those for comparison last."""
         rules = sorted(self._records, key=lambda rule: rule.for_comparison)
-        return [*baselines(honest), *map(self.opfl, rules)]
+        return [self.opfl(rule) for rule in rules]
 
     def opfl(self, rule: AnyRule, grid: Sequence[int] | None = None) -> Opfl:
         """Calibrate OPFL on the policy's grid of quantiles, or on another one."""

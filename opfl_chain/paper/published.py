@@ -103,5 +103,6 @@ TITLES = _Titles(
         "risefl": "RiseFL",
         "opfl-paper": "OPFL, paper's rule",
         "opfl-guided": "OPFL, our rule",
+        "opfl-proved": "OPFL, proved",
     }
 )

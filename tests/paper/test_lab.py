@@ -6,6 +6,7 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,13 +25,13 @@ from opfl_chain.lab.errors import (
     ResultsOfAnotherRun,
     TooFewSteps,
 )
-from opfl_chain.paper.adaptive import adaptive_pgd, tail_pgd
+from opfl_chain.paper.adaptive import adaptive_pgd, more_adaptive_pgd, tail_pgd
 from opfl_chain.paper.drift import drift
 from opfl_chain.paper.general import ATTACKS, general_attacks
 from opfl_chain.paper.lab_run import LabRun
 from opfl_chain.paper.pages import write_page, write_result
 from opfl_chain.paper.results import Cells, LabSettings, Results
-from opfl_chain.rules.registry import BUILTIN_RULES
+from opfl_chain.rules.registry import BUILTIN_RULES, rule_named
 
 PLAN = RecordingPlan(training_steps=230, first=8, spread=12, compared_first=8, compared_every=1)
 SETTINGS = replace(
@@ -111,7 +112,40 @@ def test_drift_is_accepted_and_moves_little(lab: LabRun, tmp_path: Path) -> None
     assert 0 < guided["relative_move_median"] < 1e-3
     assert guided["distance_from_honest_model"] < 1e-3 * rows["none"]["distance_from_honest_model"]
     assert rows["rofl-l2"]["accepted"] == rows["none"]["accepted"] == SETTINGS.drift_rounds
+    proved = rows["opfl-proved"]
+    assert proved["accepted"] == proved["honest_accepted"] == SETTINGS.drift_rounds
+    assert 0 < proved["relative_move_median"] < guided["relative_move_median"] / 10
     assert report["poison"][1] == {"rule": "guided", "steps": 2, "accepted": 2}
+    assert report["poison"][2] == {"rule": "proved", "steps": 2, "accepted": 2}
+
+
+def test_rules_that_a_table_lacks_are_added_to_it(root: Path, lab: LabRun, tmp_path: Path) -> None:
+    proved = rule_named("proved")
+    alone = LabRun(root, RUN, SETTINGS.calibration_steps, rules=[proved])
+    assert (alone.calibration, alone.held_out) == (lab.calibration, lab.held_out)
+
+    def without(report: dict[str, Any]) -> dict[str, Any]:
+        kept = {
+            name: [row for row in report[name] if "proved" not in (row.get("verifier") or "")]
+            for name in ("rows", "largest_accepted_move")
+            if name in report
+        }
+        return {**report, **kept}
+
+    def names(report: dict[str, Any]) -> set[str]:
+        return {row["verifier"] for row in report["rows"]}
+
+    cells = Cells(tmp_path / "all.json"), Cells(tmp_path / "more.json")
+    whole = adaptive_pgd(lab, SETTINGS, cells[0])
+    known = without(whole)
+    assert "opfl-proved" not in names(known)
+    more = more_adaptive_pgd(alone, SETTINGS, cells[1], known)
+    assert names(more) == names(whole)
+    reached = {row["verifier"]: row["beta_max"] for row in more["largest_accepted_move"]}
+    assert reached["opfl-proved"] < reached["opfl-guided"]
+    elsewhere = {**known, "instances": {"whole run": [1, 2]}}
+    with pytest.raises(RecordsInconsistent, match="other instances"):
+        more_adaptive_pgd(alone, SETTINGS, cells[1], elsewhere)
 
 
 def test_records_of_other_training_are_refused(root: Path, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from proof_steps import (
     CONTEXT,
     ENTROPY,
+    GRADIENTS,
     Change,
     Cheat,
     Step,
@@ -22,6 +23,7 @@ from proof_steps import (
     honest_step,
     moved,
     set_to,
+    state,
     wire_of,
     without,
 )
@@ -29,13 +31,14 @@ from proof_steps import (
 from opfl_chain.numerics.field import MODULUS, Elements
 from opfl_chain.numerics.projections import project, project_words
 from opfl_chain.protocol.errors import ComponentMismatch
-from opfl_chain.protocol.proof import folding
+from opfl_chain.protocol.proof import closing, folding
 from opfl_chain.protocol.proof.answers import accepts
 from opfl_chain.protocol.proof.closing import (
     PROJECTED_COMMITMENT,
     RESIDUAL_PROJECTIONS,
     WORD_DIGITS,
     Statement,
+    Tolerance,
 )
 from opfl_chain.protocol.proof.combination import Coefficients, Coins, Combined
 from opfl_chain.protocol.proof.evaluation import (
@@ -102,6 +105,27 @@ def test_a_moved_gradient_is_rejected(move: Callable[[Words, float], Words], bat
 def test_a_moved_gradient_of_a_sure_model_is_rejected(lead: int) -> None:
     step = honest_step(lead=lead)
     assert not accepted(step, gradient=moved_densely(step.gradient, 3e-5))
+
+
+@pytest.mark.parametrize(("bits", "hidden"), [(24, True), (34, False)])
+def test_a_move_is_not_hidden_in_the_rounding_of_its_comparison(
+    monkeypatch: pytest.MonkeyPatch, bits: int, hidden: bool
+) -> None:
+    """The cheat spends the budget of residuals on saying that nothing is apart."""
+    monkeypatch.setattr(closing, "_APART_BITS", bits)
+    honest = honest_step()
+    statement = state(honest.model, honest.weights, 1, tolerance=Tolerance(1, 1))
+    step = honest.with_statement(statement)
+    exact = step.implied_gradient()
+    assert accepted(step, gradient=GRADIENTS.encode_array("gradient", exact))
+    noise = np.random.default_rng(3).standard_normal(exact.size)
+    # A word apart in each of K projections are K / 2 squared words, and four times as many units.
+    words = np.sqrt(0.4 * statement.residuals / (2 * statement.rules.projections))
+    size = words * 2.0 ** -(24 + int(step.words("loss.lift").to_floats().argmax()))
+    gradient = GRADIENTS.encode_array("gradient", exact + size * noise / np.linalg.norm(noise))
+    assert not accepted(step, gradient=gradient)
+    nothing = {"gradient.apart": lambda found, _: Elements.zeros(found.shape)}
+    assert accepted(step, nothing, gradient=gradient) is hidden
 
 
 @pytest.mark.parametrize("places", [[0], [5, 90], [0, 1, 2, 3]])

@@ -12,6 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from opfl_chain.lab.boundary.slack_attack import PROVED_LONG, PROVED_SHORT, PROVED_SLACK
+
 PROOF = Path(__file__).resolve().parents[2] / "docs" / "PROOF.md"
 SIZES = np.concatenate([np.linspace(0.02, 1, 99), 1 / np.sqrt(np.arange(1, 40))])
 RATES = np.geomspace(0.2, 100, 50)
@@ -74,6 +76,12 @@ def test_table_of_the_page(projections: int, bits: int) -> None:
     assert single <= vector
     row = f"| {projections} | 2^-{bits} | {vector:.2f} | {single:.2f} | {compared:.2f} |"
     assert row in PROOF.read_text(encoding="utf-8"), row
+
+
+def test_attackers_of_the_lab_spend_all_that_is_proved() -> None:
+    assert longest(128, 100) <= PROVED_SLACK < 1.01 * longest(128, 100)
+    assert longest(128, 101) <= PROVED_SHORT < 1.01 * longest(128, 101)
+    assert longest_seeming(128, 101) <= PROVED_LONG < 1.01 * longest_seeming(128, 101)
 
 
 @pytest.mark.parametrize("entries", [1, 2, 3, 7, 40])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final
 
 import numpy as np
@@ -88,6 +88,7 @@ class Judged:
 
     tolerance: Tolerance
     steps: int = 0
+    last: int | None = None
     causes: Counter[str] = field(default_factory=Counter)
     failed: list[int] = field(default_factory=list)
     used: dict[str, list[float]] = field(default_factory=lambda: {name: [] for name in BOUNDS})
@@ -98,6 +99,7 @@ class Judged:
     def add(self, t: int, causes: Sequence[str], usage: Usage | None, lift: int) -> None:
         """Count a step."""
         self.steps += 1
+        self.last = t
         self.causes.update(causes)
         if causes:
             self.failed.append(t)
@@ -116,6 +118,7 @@ class Judged:
         return {
             "relative_tolerance": self.tolerance.relative / 2.0**TOLERANCE_BITS,
             "honest_steps": self.steps,
+            "last_step": self.last,
             "would_fail": len(self.failed),
             "failed_by_cause": dict(sorted(self.causes.items())),
             "failed_steps": self.failed,
@@ -148,17 +151,24 @@ def judge_run(
     plan: HeadroomPlan,
     progress: Progress = quiet,
 ) -> Row:
-    """Train, and judge steps of the run that the boundary was not calibrated on."""
+    """Train, and judge steps of the run that the boundary was not calibrated on.
+
+    An interrupt ends the run early: what was judged until then counts.
+    """
     tolerance = tolerance_of(boundary)
     found, prover = Judged(tolerance), StepProver(policy, tolerance)
     judged = plan.kept[plan.calibration_steps :]
     proved = set(spread(judged, plan.proofs))
     wanted = set(judged)
-    for step in trained_steps(policy, dataset.train, max(judged) + 1):
-        if step.t not in wanted:
-            continue
-        _judge(found, prover, step, prove=step.t in proved)
-        progress("judging", found.steps, len(judged))
+    try:
+        for step in trained_steps(policy, dataset.train, max(judged) + 1):
+            if step.t not in wanted:
+                continue
+            _judge(found, prover, step, prove=step.t in proved)
+            progress("judging", found.steps, len(judged))
+    except KeyboardInterrupt:
+        if not found.steps:
+            raise
     return found.fields
 
 
@@ -208,7 +218,10 @@ def headroom_rows(
     datasets: Callable[[str], Dataset],
     progress: Progress = quiet,
 ) -> Iterator[Row]:
-    """Yield a row for every run and variation; rows that are known already are not made again."""
+    """Yield a row for every run and variation; rows that are known already are not made again.
+
+    A row that an interrupt cut short is the last one.
+    """
     for run in runs:
         boundary: Boundary | None = None
         for name in variations:
@@ -220,11 +233,25 @@ def headroom_rows(
                     boundary = calibrated_on(run.policy(rule), rule, dataset, steps, progress)
                 found = headroom_row(run, rule, name, boundary, dataset, plan, progress)
             yield found
+            if _is_short(found):
+                return
 
 
 def _is_of(row: Row, run: RunName, rule: AnyRule, name: str, plan: HeadroomPlan) -> bool:
     wanted = {"run": str(run), "rule": rule.name, "variation": name, **asdict(plan)}
-    return all(row.get(field) == value for field, value in wanted.items())
+    same = all(row.get(field) == value for field, value in wanted.items())
+    return same and not _is_short(row)
+
+
+def others(known: Sequence[Row], rows: Sequence[Row]) -> list[Row]:
+    """Return known rows, but for those that new ones of the same run and size replace."""
+    names = ("run", "rule", "variation", *(each.name for each in fields(HeadroomPlan)))
+    made = [[row.get(name) for name in names] for row in rows]
+    return [row for row in known if [row.get(name) for name in names] not in made]
+
+
+def _is_short(row: Row) -> bool:
+    return bool(row["honest_steps"] < row["judged"])
 
 
 def table_of(rows: Sequence[Row]) -> str:

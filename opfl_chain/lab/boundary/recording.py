@@ -59,11 +59,18 @@ PLANS = {
 }
 """Plans of the published evaluation."""
 
+PROVED_PLAN = RecordingPlan(10_000, 500, 300, 500, 1)
+"""The plan of the published evaluation of proved steps alone, for every run: nothing is replayed
+in MPC, so that there is time for 500 calibration steps."""
+
 QUICK_PLAN = RecordingPlan(400, 20, 20, 20, 2)
 """Takes minutes instead of hours; also the plan of all other runs."""
 
 
-def plan_of(run: RunName, quick: bool) -> RecordingPlan:
+def plan_of(run: RunName, rules: Sequence[AnyRule], quick: bool) -> RecordingPlan:
+    """Return the plan of a run, which depends on whether any rule needs replays in MPC."""
+    if not quick and all(run.policy(rule).proof is not None for rule in rules):
+        return PROVED_PLAN
     return QUICK_PLAN if quick else PLANS.get(f"{run.model.name}-{run.dataset}", QUICK_PLAN)
 
 

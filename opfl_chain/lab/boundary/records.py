@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from opfl_chain.lab.calibration.run import FILE, Progress
 from opfl_chain.lab.calibration.steps import ANY_TOLERANCE, HonestStep, StepStore
@@ -117,7 +118,8 @@ class RuleRecords:
     steps: Sequence[int]
     progress: Progress = quiet
     _alone: dict[tuple[int, float], Boundary] = field(default_factory=dict)
-    _last: HonestStep | None = None
+    _committed: dict[int, NDArray[np.float32]] = field(default_factory=dict)
+    """Gradients that take longer to compute than to keep."""
 
     @classmethod
     def open(
@@ -159,12 +161,11 @@ class RuleRecords:
         step = self.store.load_step(t)
         if self.policy.proof is None and (self.policy.replay.advised or step.gradient.any()):
             return step
-        if self._last is None or self._last.t != t:
+        if t not in self._committed:
             weights = self.run.model.layout.unflatten(step.weights)
             given = weights, step.examples, step.labels
-            result = self._local_step.run(*given, **self.path(t))
-            self._last = replace(step, gradient=result.gradient)
-        return self._last
+            self._committed[t] = self._local_step.run(*given, **self.path(t)).gradient
+        return replace(step, gradient=self._committed[t])
 
     def path(self, t: int) -> Mapping[str, Any]:
         """Return what every execution of a step follows: the options of the local step."""

@@ -43,10 +43,17 @@ from opfl_chain.rules.rule import AnyRule
 
 SLACK: Final = 3.2
 """How far beyond the bound a vector may be and pass 128 projections with probability 2^-100."""
+PROVED_SLACK: Final = 3.79
+"""The same as it is proved for every vector (docs/PROOF.md, T2)."""
+PROVED_SHORT, PROVED_LONG = 3.88, 1.82
+"""How much longer G - g may be than it seems, and how much longer g may seem than it is, at 2^-101
+each: their product is the factor that is proved for G against g."""
 ITERATIONS: Final = 12
-_SQUARINGS, _SUM_BITS = 16, 25
-"""Of the softmax: its first power is squared so often, and its sum has a quantum of 2^-25."""
+_SQUARINGS: Final = 16
+"""The first power of the softmax is squared so often. Its sum has the quantum that they leave."""
 _CEILING = "softmax.ceiling"
+_LEAST_ERRORS: Final = 2.0**-4.5
+"""The least length of the errors of the logits, unless the lift is the largest."""
 _STEP: Final = 1e-3
 """The size of finite differences, as a part of the budget."""
 
@@ -62,6 +69,15 @@ class SlackAttack:
     """The largest move of the committed gradient within both tolerances, at the honest lift."""
     low_lift_move: float
     """The same at the lowest lift that the size of the errors allows."""
+    proved_move: float
+    """The largest move through residuals, comparison and tolerances, at the better of both lifts,
+    with the factors that are proved for every vector."""
+    comparison_move: float
+    """The part of it that residuals of the comparison have, if they take the whole budget."""
+    raised_norm: float
+    """The norm of the gradient as it is compared, at the lower lift."""
+    compared_bits: int
+    """The fraction bits in which it is compared."""
     free_masks: int
     """ReLU inputs so near zero that the budget pays for the other side."""
     masks_move: float
@@ -103,7 +119,15 @@ class _NoisyOperations(Operations):
 class NoisyStep:
     """A step in float64 with shifts of all values and errors, in the units of their residuals."""
 
-    def __init__(self, policy: Policy, rules: Rules, step: HonestStep, proved: ProvedResult):
+    def __init__(
+        self,
+        policy: Policy,
+        rules: Rules,
+        step: HonestStep,
+        proved: ProvedResult,
+        lowered: float = 1.0,
+    ) -> None:
+        """Prepare a step whose errors are scaled up less than the advice does, by a factor."""
         self._model = model_of(policy)
         self._batch = policy.data.batch_size
         held = policy.fixed_point.__class__(policy.fraction_bits)
@@ -119,7 +143,7 @@ class NoisyStep:
             for name, shape in shapes.items()
         }
         raised = logit_errors(proved.statement, proved.advised) * 2.0 ** lift_in(proved)
-        self._errors = torch.tensor(raised)
+        self._errors = torch.tensor(raised / lowered)
         self._labels = torch.tensor(step.labels)
         value, error = 2.0 ** -(rules.value_bits + 1), 2.0 ** -(rules.error_bits + 1)
         logits = (self._batch, self._model.classes)
@@ -129,7 +153,7 @@ class NoisyStep:
             **{f"{name}.error": (shape, error) for name, shape in shapes.items()},
             "loss.errors": (logits, error),
             "softmax.powers": (logits, power),
-            "softmax.sum": ((self._batch, 1), 2.0 ** -(_SUM_BITS + 1)),
+            "softmax.sum": ((self._batch, 1), sum_unit(rules)),
         }
 
     def gradient(self, residuals: Mapping[str, Tensor]) -> Tensor:
@@ -186,6 +210,11 @@ class NoisyStep:
         return moved / max(float(honest.norm()), float(np.finfo(np.float64).tiny)), last
 
 
+def sum_unit(rules: Rules) -> float:
+    """Return a unit of the sum of probabilities: half of its quantum."""
+    return 2.0 ** (_SQUARINGS - rules.unit_bits - 1)
+
+
 def _scaled(residuals: Mapping[str, Tensor], length: float) -> dict[str, Tensor]:
     now = math.sqrt(sum(float((each * each).sum()) for each in residuals.values()))
     return {name: each * (length / now) for name, each in residuals.items()}
@@ -205,23 +234,42 @@ def attack(prover: StepProver, step: TrainedStep) -> SlackAttack:
         proved.result.logits,
         proved.result.relu_inputs,
     )
-    budget = SLACK * math.sqrt(proved.statement.residuals)
+    statement, lift = proved.statement, lift_in(proved)
+    budget = SLACK * math.sqrt(statement.residuals)
     moved, _ = NoisyStep(policy, rules, honest, proved).largest_move(budget)
     masks = MaskAttacker(model_of(policy), budget * 2.0**-rules.value_bits).attack(honest)
     raised = float(np.linalg.norm(implied_gradient(policy, proved)))
-    raised *= policy.data.batch_size * 2.0 ** lift_in(proved)
-    errors = logit_errors(proved.statement, proved.advised) * 2.0 ** lift_in(proved)
-    lowest = max(float(np.linalg.norm(errors)) / 2.0**-4.5, 1.0)
+    raised *= policy.data.batch_size * 2.0**lift
+    errors = logit_errors(statement, proved.advised) * 2.0**lift
+    lowered = min(max(float(np.linalg.norm(errors)) / _LEAST_ERRORS, 1.0), 2.0**lift)
+    moved_low, _ = NoisyStep(policy, rules, honest, proved, lowered).largest_move(budget)
     one = 2.0**-TOLERANCE_BITS
+    relative, absolute = tolerance.relative * one, tolerance.absolute * one
+    compared = next(each.wire.bits for each in statement.words if each.name == "gradient.apart")
 
     def allowed(size: float) -> float:
-        return SLACK * math.hypot(tolerance.relative * one, tolerance.absolute * one / size)
+        return SLACK * math.hypot(relative, absolute / size)
+
+    def comparison(size: float) -> float:
+        """Residuals of both sides add to the tolerance: of one length they do most if equal."""
+        words = math.sqrt(2) * PROVED_SLACK * math.sqrt(statement.residuals) / 2
+        seeming = words * 2.0**-compared / math.sqrt(rules.projections / 2)
+        return PROVED_SHORT * seeming / size
+
+    def proved_move(by_residuals: float, size: float) -> float:
+        """All residuals share one budget; tolerances are beside it."""
+        together = math.hypot(by_residuals * PROVED_SLACK / SLACK, comparison(size))
+        return together + PROVED_SHORT * math.hypot(PROVED_LONG * relative, absolute / size)
 
     return SlackAttack(
-        lift_in(proved),
+        lift,
         moved,
         allowed(raised),
-        allowed(raised / lowest) if lift_in(proved) else allowed(raised),
+        allowed(raised / lowered),
+        max(proved_move(moved, raised), proved_move(moved_low, raised / lowered)),
+        comparison(raised / lowered),
+        raised / lowered,
+        compared,
         masks.free_units,
         masks.change_chosen,
     )
@@ -246,7 +294,7 @@ def seen_shifts(prover: StepProver, step: TrainedStep, part: float, tries: int) 
     """
     proved = prover.run(step)
     statement, batch = proved.statement, prover.policy.data.batch_size
-    moved = part * math.sqrt(statement.residuals / batch) * 2.0 ** -(_SUM_BITS + 1)
+    moved = part * math.sqrt(statement.residuals / batch) * sum_unit(statement.rules)
     bits = next(group.wire.bits for group in statement.words if group.name == _CEILING)
     seen = 0
     for _ in range(tries):
@@ -292,11 +340,17 @@ def slack_row(
         **asdict(plan),
         "steps": len(found),
         "slack": SLACK,
+        "proved_slack": PROVED_SLACK,
+        "proved_factors_of_gradient": [PROVED_SHORT, PROVED_LONG],
         "relative_tolerance": tolerance.relative / 2.0**TOLERANCE_BITS,
         "residuals_move_max": max(each.residuals_move for each in found),
         "tolerance_move_max": max(each.tolerance_move for each in found),
         "low_lift_move_max": max(each.low_lift_move for each in found),
         "total_move_max": max(each.total for each in found),
+        "proved_total_move_max": max(each.proved_move for each in found),
+        "comparison_move_max": max(each.comparison_move for each in found),
+        "raised_norm_min": min(each.raised_norm for each in found),
+        "compared_bits_min": min(each.compared_bits for each in found),
         "steps_with_free_masks": sum(each.free_masks > 0 for each in found),
         "free_masks_max": max(each.free_masks for each in found),
         "masks_move_max": max(flips),
@@ -306,7 +360,7 @@ def slack_row(
 
 def slack_table(rows: Sequence[dict[str, Any]]) -> str:
     """Return the rows as a Markdown table."""
-    moves = ("residuals", "tolerance", "low_lift", "total")
+    moves = ("residuals", "tolerance", "low_lift", "total", "proved_total")
     names = ("run", ">steps", *(f">{move.replace('_', ' ')}" for move in moves))
     cells = (
         (

@@ -129,7 +129,8 @@ class Softmax(Operation):
         exp(x) is the 2^16-th power of (2 + y) / (2 - y) with y = x / 2^16, by sixteen squarings.
         Arguments below -1024 are refused: far below, the fraction comes near -1, and its power
         near one again. Probabilities themselves are finer: those of an example of which the model
-        is sure are small, and their errors are scaled up.
+        is sure are small, and their errors are scaled up. They add up to one within what sixteen
+        squarings make of a quantum: whatever the sum leaves open scales the whole gradient.
         """
         builder, unit = layer.builder, layer.builder.rules.unit_bits
         finest = unit + max(0, min(_FINER_BITS, builder.rules.word_bits - _ROOM_BITS - unit))
@@ -166,7 +167,7 @@ class Softmax(Operation):
             power = builder.rounded(f"{name}.power{number}", power * power, unit)
         power = builder.rounded(f"{name}.power{_SQUARINGS}", power * power, finest)
         total = power.sum(-1).plus(-1 << finest)
-        quantum = 1 << (finest - _SUM_BITS)
+        quantum = 1 << (finest - unit + _SQUARINGS)
         builder.within(f"{name}.sum", total.quadratic, quantum)
         # Squares are not negative and add up to one, so that each of them is at most one, but for
         # what rounding leaves open in the sum and below the others.
@@ -186,8 +187,6 @@ _ROOM_BITS = 6
 """The bits between a probability of one and the bound on projections of words."""
 _LOWEST_BITS = 10
 """The lowest argument of an exponential is -2^10."""
-_SUM_BITS = 25
-"""Probabilities add up to one within 2^-26."""
 
 
 def exponential(x: Any) -> Any:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from opfl_chain.numerics.field import Elements
+from opfl_chain.numerics.field import MODULUS, Elements
 from opfl_chain.protocol.hashing import sha256
 from opfl_chain.protocol.proof.statement import (
     LAST_STAGE,
@@ -43,6 +43,9 @@ _LOW_BITS: Final = 6
 """The low bits of a projection of G, which are words of their own."""
 _LEAST_APART_BITS: Final = 16
 """The least fraction bits of the differences of projections of G."""
+_APART_BITS: Final = 34
+"""Their fraction bits, unless an equation could wrap around: what rounding leaves open in them adds
+to the tolerance, whatever the norm of the gradient."""
 _COMPARED_BITS: Final = 80
 """The binary digits of the difference of the two sums of squares."""
 
@@ -198,8 +201,8 @@ def _compare_gradient(
     rules = builder.rules
     shape = (rules.projections,)
     bits = max(term.bits for term in terms)
-    shift = rules.unit_bits + 1
-    if bits < (least := max(commitment.bits, shift + _LEAST_APART_BITS)):
+    coarsest = rules.unit_bits + 1
+    if bits < (least := max(commitment.bits, coarsest + _LEAST_APART_BITS)):
         raise StatementError(
             f"the gradient has {bits} fraction bits, it needs {least} to be compared with the"
             " committed one: give the policy more value_bits or error_bits, or fewer unit_bits"
@@ -222,6 +225,9 @@ def _compare_gradient(
     builder.exact("gradient.lift", Quadratic(lifted, (), shape, 0) - joined.quadratic)
     gradient = leaf("projected", PROJECTED_GRADIENT, shape, bits, reach)
     scaled = factor.broadcast(shape) * joined.times(commitment.batch << (bits - commitment.bits))
+    # Residuals are scaled up to the coarsest quantum, which must not make them wrap around.
+    room = MODULUS.bit_length() - 3 - (scaled.bound + reach).bit_length()
+    shift = min(coarsest, max(coarsest - max(room, 0), bits - _APART_BITS, 1))
 
     def difference(value: Values) -> Elements:
         return (quadratic_value(scaled, value) - value(gradient)).rounded_shift(shift)

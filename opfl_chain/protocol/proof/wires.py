@@ -107,7 +107,7 @@ class Wire:
                 f"public factors are up to {largest * 2.0**-bits:g}, they must be below"
                 f" {INTEGER_LIMIT * 2.0**-bits:g} with {bits} fraction bits: weights are too large"
             )
-        columns = np.abs(integers.astype(object)).sum(0)
+        columns = np.abs(integers).sum(0)  # below 2^63 of fewer than 2^31 rows
         return self._derived(
             "matrix",
             (self.shape[0], integers.shape[1]),
@@ -257,9 +257,10 @@ def _read(wire: Wire, bits: int) -> Wire:
 
 def constant(integers: Integers | int, shape: Shape, bits: int) -> Wire:
     """Return a wire of public integers."""
-    values = np.broadcast_to(np.asarray(integers, object), shape)
-    flat = [int(value) for value in values.ravel()]
-    elements = Elements.of_python(flat).reshape(*shape)
+    given = np.asarray(integers, object)
+    flat = [int(each) for each in given.ravel()]
+    elements = Elements.of_python(flat).reshape(*given.shape).broadcast_to(shape)
+    texts = np.array([str(each) for each in flat], object).reshape(given.shape)
     return Wire(
         "constant",
         shape,
@@ -267,7 +268,7 @@ def constant(integers: Integers | int, shape: Shape, bits: int) -> Wire:
         max(map(abs, flat)),
         (),
         lambda one, found: elements * one,
-        " ".join(map(str, flat)).encode(),
+        " ".join(np.broadcast_to(texts, shape).ravel().tolist()).encode(),
     )
 
 

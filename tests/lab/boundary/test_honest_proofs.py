@@ -18,12 +18,14 @@ from opfl_chain.lab.boundary.headroom import (
     HeadroomPlan,
     calibrated_on,
     headroom_rows,
+    others,
 )
-from opfl_chain.lab.boundary.records import RunName
+from opfl_chain.lab.boundary.records import RunName, quiet
 from opfl_chain.lab.boundary.slack_attack import SLACK, NoisyStep, attack, seen_shifts
 from opfl_chain.lab.calibration.implied import ImpliedReplayer, implied, implied_gradient, lift_in
 from opfl_chain.lab.calibration.proving import BOUNDS, StepProver, lengths, tolerance_of
 from opfl_chain.lab.calibration.reference import reference_boundary
+from opfl_chain.lab.calibration.run import Progress
 from opfl_chain.lab.calibration.steps import HonestStep, TrainedStep, honest_run, trained_steps
 from opfl_chain.lab.errors import NoProofs
 from opfl_chain.learning.data.datasets import synthetic_dataset
@@ -112,6 +114,23 @@ def test_rows_that_are_known_are_not_made_again() -> None:
     assert "marked" not in rows([{**marked, "judged": 1}])[0]
 
 
+def test_an_interrupted_run_keeps_what_it_judged() -> None:
+    def interrupt(what: str, done: int, total: int) -> None:
+        if what == "judging":
+            raise KeyboardInterrupt
+
+    def rows(known: list[dict[str, object]], progress: Progress) -> list[dict[str, object]]:
+        runs, names = [RUN, RUN], ["default"]
+        return list(headroom_rows(runs, PROVED, names, PLAN, known, lambda _: DATA, progress))
+
+    (short,) = rows([], interrupt)
+    assert (short["judged"], short["honest_steps"], short["last_step"]) == (2, 1, 4)
+    whole = rows([short], quiet)
+    assert [row["honest_steps"] for row in whole] == [2, 2]
+    another = {**short, "variation": "seed 1"}
+    assert others([short, another], whole) == [another]
+
+
 def test_variations_have_policies_of_their_own() -> None:
     hashes = {each.policy(RUN, PROVED).hash for each in VARIATIONS.values()}
     assert len(hashes) == len(VARIATIONS)
@@ -170,7 +189,8 @@ def test_no_attack_moves_the_gradient_by_more_than_the_goal(
     prover: StepProver, step: TrainedStep
 ) -> None:
     found = attack(prover, step)
-    assert 0 < found.residuals_move < found.total < 5e-5
+    assert 0 < found.residuals_move < found.total < found.proved_move < 5e-5
+    assert 0 < found.comparison_move < 1e-6
     assert found.tolerance_move > SLACK * prover.tolerance.relative / 2**40
 
 
