@@ -45,6 +45,7 @@ from opfl_chain.protocol.proof.evaluation import (
     Evaluation,
     as_integers,
     gradient_value,
+    residual_of,
     small_vector,
 )
 from opfl_chain.protocol.proof.folding import Level
@@ -56,6 +57,7 @@ from opfl_chain.protocol.proof.package import (
     Sharing,
 )
 from opfl_chain.protocol.proof.statement import Words as Group
+from opfl_chain.protocol.proof.statement import quadratic_value
 from opfl_chain.protocol.proof.transcript import Transcript
 
 Share = Callable[[Elements], Transcript]
@@ -203,6 +205,17 @@ def test_a_mask_on_the_wrong_side_is_rejected(step: Step, layer: str, positive: 
     own = implied(step, changes)
     assert not accepted(step, changes, gradient=own)
     assert accepted(without(step, f"{layer}.side"), changes, gradient=own)
+
+
+@pytest.mark.parametrize("layer", ["conv", "fc1"])
+def test_the_side_of_a_value_does_not_depend_on_its_rounded_product(step: Step, layer: str) -> None:
+    """Else a cheat would pay for a wrong side with a small error of the product."""
+    prover = cheating(step, {layer: moved(0, 1 << 12)})
+    prover.advise_all()
+    equation = next(each for each in step.statement.equations if each.name == f"{layer}.side")
+    for value in (step.advised, prover.value):
+        residual = np.array(residual_of(equation, value, Elements.zeros(1)).to_signed())
+        assert 2 * np.abs(residual).max() <= equation.quantum
 
 
 @pytest.mark.parametrize("mask", [2, 3, -1])
@@ -381,12 +394,12 @@ def any_word(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 def roots_of_the_field(step: Step, name: str) -> Change:
     """Show that negative integers are squares, by their roots modulo p."""
     equation = next(each for each in step.statement.equations if each.name == name)
-    scaled = equation.expression.linear
-    assert scaled is not None
+    *others, _ = equation.expression.products  # the last one is the square of the root
+    scaled = replace(equation.expression, products=tuple(others))
 
     def change(words: Elements, value: Evaluation) -> Elements:
         found = words.to_signed()
-        for place, target in enumerate(value(scaled).to_signed()):
+        for place, target in enumerate(quadratic_value(scaled, value).to_signed()):
             if target < 0:
                 roots = (pow(target + e, (MODULUS + 1) // 4, MODULUS) for e in range(1000))
                 found[place] = next(

@@ -42,7 +42,7 @@ class MaskAttacker:
     def __init__(self, model: Model, tolerance: float, *, largest_lift: int | None = None) -> None:
         self._step = FloatStep(model, largest_lift=largest_lift)
         self._tolerance = tolerance
-        self._shapes = relu_shapes(model)
+        self._model = model
 
     def attack(self, step: HonestStep) -> MaskAttack:
         free = np.flatnonzero(np.abs(step.pre_activations) <= self._tolerance)
@@ -67,11 +67,12 @@ class MaskAttacker:
     def _gradient(self, step: HonestStep, flipped: NDArray[np.int64]) -> NDArray[np.float64]:
         masks = step.pre_activations > 0
         masks[flipped] ^= True
-        ends = np.cumsum([math.prod(shape) for shape in self._shapes.values()])
+        shapes = relu_shapes(self._model, len(step.labels))
+        ends = np.cumsum([math.prod(shape) for shape in shapes.values()])
         parts = np.split(masks, ends[:-1])
         by_layer = {
             name: part.reshape(shape)
-            for (name, shape), part in zip(self._shapes.items(), parts, strict=True)
+            for (name, shape), part in zip(shapes.items(), parts, strict=True)
         }
         return self._step.run(step, by_layer).gradient.astype(np.float64)
 

@@ -35,7 +35,7 @@ from opfl_chain.learning.proved_step import logit_errors, mask_words
 from opfl_chain.learning.registry import model_of
 from opfl_chain.numerics.field import Elements
 from opfl_chain.protocol.policy import Policy
-from opfl_chain.protocol.proof.closing import TOLERANCE_BITS
+from opfl_chain.protocol.proof.closing import TOLERANCE_BITS, Statement
 from opfl_chain.protocol.proof.prover import Prover
 from opfl_chain.protocol.proof.statement import Rules, Words
 from opfl_chain.render.text import markdown_table
@@ -215,6 +215,21 @@ def sum_unit(rules: Rules) -> float:
     return 2.0 ** (_SQUARINGS - rules.unit_bits - 1)
 
 
+def side_unit(statement: Statement) -> float:
+    """Return how far from zero a unit lets a value be on the wrong side of its ReLU.
+
+    The equation of a side is of values times a power of four, whose roots have half the bits.
+    """
+    found = []
+    for each in statement.rounded:
+        if each.name.endswith(".side"):
+            bits = each.expression.bits
+            root_bits = -(-(bits + statement.rules.range_bits) // 2)
+            raised = each.quantum.bit_length() - 2 - root_bits
+            found.append(2.0 ** (root_bits - raised - bits))
+    return max(found)
+
+
 def _scaled(residuals: Mapping[str, Tensor], length: float) -> dict[str, Tensor]:
     now = math.sqrt(sum(float((each * each).sum()) for each in residuals.values()))
     return {name: each * (length / now) for name, each in residuals.items()}
@@ -237,7 +252,7 @@ def attack(prover: StepProver, step: TrainedStep) -> SlackAttack:
     statement, lift = proved.statement, lift_in(proved)
     budget = SLACK * math.sqrt(statement.residuals)
     moved, _ = NoisyStep(policy, rules, honest, proved).largest_move(budget)
-    masks = MaskAttacker(model_of(policy), budget * 2.0**-rules.value_bits).attack(honest)
+    masks = MaskAttacker(model_of(policy), budget * side_unit(statement)).attack(honest)
     raised = float(np.linalg.norm(implied_gradient(policy, proved)))
     raised *= policy.data.batch_size * 2.0**lift
     errors = logit_errors(statement, proved.advised) * 2.0**lift

@@ -57,17 +57,15 @@ class Relu(Operation):
     def prove(self, layer: Layer, values: Wire) -> Proved:
         """Advise the side of every value, and the products of value and side.
 
-        Twice the product minus the value is the magnitude, if the side is right. Rounding may make
-        it negative by a quantum of the product, which is added.
+        Twice the product minus the value is the magnitude, if the side is right. That is stated of
+        the product itself: its rounding would let a cheat choose the side of values near zero.
         """
         builder, rules = layer.builder, layer.builder.rules
         mask = builder.bits(mask_name(layer.name), values.shape, lambda value: signs(value(values)))
-        result = builder.rounded(layer.name, mask * values, rules.value_bits)
-        magnitude = (result.finer(values.bits).times(2) - values).plus(
-            1 << max(values.bits - rules.value_bits, 0)
-        )
-        size_bits = values.bits + rules.range_bits
-        builder.nonnegative(f"{layer.name}.side", magnitude.quadratic, size_bits)
+        product = mask * values
+        result = builder.rounded(layer.name, product, rules.value_bits)
+        magnitude = product.times(2) - values.quadratic
+        builder.nonnegative(f"{layer.name}.side", magnitude, values.bits + rules.range_bits)
 
         def backward(errors: Wire) -> tuple[Wire]:
             return (builder.rounded(f"{layer.name}.error", mask * errors, rules.error_bits),)
