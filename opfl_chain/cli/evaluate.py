@@ -98,6 +98,14 @@ def boundary(
             show_default="100, or 20 with --quick",
         ),
     ] = None,
+    sampled: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Number of steps of a run to perturb, and to run in other environments.",
+            show_default="200, or 12 with --quick",
+        ),
+    ] = None,
     make: Annotated[
         bool, typer.Option("--make", help="Train and replay missing records; takes hours.")
     ] = False,
@@ -131,6 +139,8 @@ def boundary(
     extent = Extent.quick() if quick else Extent()
     if calibration_steps is not None:
         extent = replace(extent, calibration_steps=calibration_steps)
+    if sampled is not None:
+        extent = replace(extent, floor_steps=sampled, environment_steps=sampled)
     with step_bars(Console(stderr=True)) as progress:
         for run in runs if make else ():
             plan = recording.plan_of(run, rules, quick)
@@ -236,15 +246,15 @@ def slack(
     """Show how far cheats move a gradient with all that a proof leaves open.
 
     Residuals of all layers in the direction that moves the gradient most, by
-    power iteration; both tolerances, at the honest and at the lowest lift; and
-    ReLUs next to zero, whose sides a cheat may choose. Moves are relative to
+    power iteration; both tolerances, at the honest and at the lowest lift. On
+    more steps, ReLUs next to zero, whose sides a cheat may choose. Moves are relative to
     the norm of the gradient. A real cheat along the best direction shows from
     which part of the bound on it is seen.
     """
     from opfl_chain.cli.options import step_bars
     from opfl_chain.lab.boundary.headroom import HeadroomPlan
     from opfl_chain.lab.boundary.records import RunName
-    from opfl_chain.lab.boundary.slack_attack import slack_row, slack_table
+    from opfl_chain.lab.boundary.slack_attack import masks_table, slack_row, slack_table
     from opfl_chain.learning.data.datasets import load_dataset
     from opfl_chain.rules.registry import rule_named
     from opfl_chain.system.files import write_atomically
@@ -257,7 +267,7 @@ def slack(
             data = load_dataset(run.dataset, data_dir)
             rows.append(slack_row(run, rule_named(rule), data, plan, progress=progress))
             write_json(json_file, {"rows": rows})
-    table = slack_table(rows)
+    table = slack_table(rows) + "\n\n" + masks_table(rows)
     Console().print(Markdown(table))
     if out is not None:
         write_atomically(out, table + "\n")
