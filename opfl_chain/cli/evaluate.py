@@ -109,6 +109,14 @@ def boundary(
     make: Annotated[
         bool, typer.Option("--make", help="Train and replay missing records; takes hours.")
     ] = False,
+    kept: Annotated[
+        tuple[int, int, int] | None,
+        typer.Option(
+            metavar="LENGTH FIRST SPREAD",
+            help="With --make: the length of a run, and how many steps of it to keep.",
+            show_default="those of the published evaluation",
+        ),
+    ] = None,
     threads: Annotated[
         bool, typer.Option("--threads", help="Replay in three threads, not three processes.")
     ] = False,
@@ -144,6 +152,8 @@ def boundary(
     with step_bars(Console(stderr=True)) as progress:
         for run in runs if make else ():
             plan = recording.plan_of(run, rules, quick)
+            if kept is not None:
+                plan = recording.RecordingPlan(*kept, compared_first=kept[1], compared_every=1)
             recording.record(records, run, plan, rules, committees, progress, data_dir)
         evaluated = opened(records, runs, rules, extent, progress)
         report = boundary_report(evaluated, recording.replayed_by(committees), data_dir)
