@@ -34,6 +34,8 @@ ReplayAll = Callable[[Policy, Sequence[HonestStep]], Sequence[Replayed]]
 PART = 0.5
 """Part of the boundary that a cheat uses; at 0.75, rounding of replays sometimes exposes it."""
 DIRECTION_EXAMPLES = 500
+NEAR = 0.05
+"""How much of accuracy, loss and distance may depend on the processor."""
 
 
 def drift(
@@ -62,13 +64,21 @@ def more_drift(
     cells: Cells,
     known: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Run one federation for each further rule, beside the honest one of a known table."""
+    """Run one federation for each further rule, beside the honest one of a known table.
+
+    On another processor honest clients end a little elsewhere. Further rows are compared with where
+    they end here, which the table says.
+    """
     found = _Drift(lab, settings, replay_all, cells)
-    if found.all_honest != known["all_honest"]:
-        raise lab.inconsistent("honest clients end elsewhere than in the known table")
+    there = known["all_honest"]
+    if any(abs(ours - there[name]) > NEAR * there[name] for name, ours in found.all_honest.items()):
+        raise lab.inconsistent(
+            f"honest clients end at {found.all_honest}, in the known table at {there}"
+        )
     poison = cells.of("poison", lambda: _poison(lab, settings, replay_all))
     return {
         **known,
+        "all_honest_of_further_rules": found.all_honest,
         "rows": [*known["rows"], *found.rows(lab.opfl_verifiers)],
         "poison": [*known["poison"], *poison],
     }

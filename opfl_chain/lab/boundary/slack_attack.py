@@ -342,6 +342,7 @@ def mask_fields(
         found.append(attacker.attack(_honest(step, step.result)))
         progress("choosing sides of ReLUs", len(found), len(chosen))
     return {
+        "mask_training_steps": plan.training_steps,
         "mask_window": window,
         "mask_steps": len(found),
         "steps_with_free_masks": sum(each.free_units > 0 for each in found),
