@@ -20,8 +20,15 @@ from opfl_chain.lab.boundary.headroom import (
     headroom_rows,
     others,
 )
+from opfl_chain.lab.boundary.mask_attack import MaskAttacker
 from opfl_chain.lab.boundary.records import RunName, quiet
-from opfl_chain.lab.boundary.slack_attack import SLACK, NoisyStep, attack, seen_shifts
+from opfl_chain.lab.boundary.slack_attack import (
+    SLACK,
+    NoisyStep,
+    attack,
+    seen_shifts,
+    side_unit,
+)
 from opfl_chain.lab.calibration.implied import ImpliedReplayer, implied, implied_gradient, lift_in
 from opfl_chain.lab.calibration.proving import BOUNDS, StepProver, lengths, tolerance_of
 from opfl_chain.lab.calibration.reference import reference_boundary
@@ -192,6 +199,20 @@ def test_no_attack_moves_the_gradient_by_more_than_the_goal(
     assert 0 < found.residuals_move < found.total < found.proved_move < 5e-5
     assert 0 < found.comparison_move < 1e-6
     assert found.tolerance_move > SLACK * prover.tolerance.relative / 2**40
+
+
+def test_sides_next_to_zero_are_chosen_in_batches_too(
+    prover: StepProver, step: TrainedStep
+) -> None:
+    proved = prover.run(step)
+    computed = proved.result.gradient, proved.result.logits, proved.result.relu_inputs
+    kept = HonestStep(step.t, step.weights, step.examples, step.labels, *computed)
+    sizes = np.sort(np.abs(kept.pre_activations))
+    found = MaskAttacker(RUN.model, float(sizes[2])).attack(kept)
+    assert found.free_units == 3
+    assert found.change_chosen > 0
+    budget = SLACK * math.sqrt(proved.statement.residuals)
+    assert 0 < budget * side_unit(proved.statement) < 1e-7
 
 
 def test_a_real_cheat_along_the_best_direction_is_seen(
