@@ -20,8 +20,10 @@ HEAD = """\
 
 Attack success against OPFL and the verifiers that the paper compares with, the cost of OPFL, and
 its deterrence. `opfl evaluate page` generates this page from the results in [results](results),
-which `opfl evaluate all --make --records DIR --out DIR` computes. Replays are real: in MPC among
-three processes. [BOUNDARY.md](BOUNDARY.md) evaluates the boundary itself.
+which `opfl evaluate all --make --records DIR --out DIR` computes; `--rule proved` adds rows of
+proved steps to stored tables. Replays are real: in MPC among three processes. Proved steps are not
+replayed: gradients are compared with those that their advice implies, in the clear.
+[BOUNDARY.md](BOUNDARY.md) evaluates the boundary itself.
 
 A *verifier* accepts or rejects a submitted gradient. *Attack success* (ASR) is the share of
 attacked steps whose gradient is accepted although it is not the honest one; an adaptive attack must

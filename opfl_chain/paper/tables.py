@@ -134,11 +134,23 @@ def drift(report: Report) -> str:
         f"{report['clients']} clients, of which one drifts, for {report['rounds']:,} rounds from a"
         f" model with accuracy {report['at_the_start']['accuracy']:.2%}. With honest clients alone"
         f" it ends at {honest['accuracy']:.2%} and loss {honest['loss']:.4f}, at a distance"
-        f" of {honest['distance_moved']:.2f} from the start. Every submission is verified.\n\n"
+        f" of {honest['distance_moved']:.2f} from the start.{_elsewhere(report)} Every"
+        " submission is verified.\n\n"
         f"{markdown_table(columns, rows)}\n\n"
         "Data poisoning is not seen either: of steps on labels that were wrong before they were"
-        f" committed to, replays in MPC accepted {poisoned}. The paper's rule rejects them, where"
+        f" committed to, audits accepted {poisoned}. The paper's rule rejects them, where"
         " it does, as it rejects honest steps of this stage."
+    )
+
+
+def _elsewhere(report: Report) -> str:
+    """Tell where honest clients end on the machine that rows of further rules were made on."""
+    if (honest := report.get("all_honest_of_further_rules")) is None:
+        return ""
+    return (
+        f" On the machine of the last rows it ends at {honest['accuracy']:.2%} and loss"
+        f" {honest['loss']:.4f}, at a distance of {honest['distance_moved']:.2f}; their distance is"
+        " from there."
     )
 
 
