@@ -59,7 +59,7 @@ PLANS = {
 }
 """Plans of the published evaluation."""
 
-PROVED_PLAN = RecordingPlan(3_000, 500, 100, 500, 1)
+PROVED_PLAN = RecordingPlan(6_000, 500, 200, 500, 1)
 """The plan of the published evaluation of proved steps alone, for every run: nothing is replayed
 in MPC, so that there is time for 500 calibration steps."""
 
