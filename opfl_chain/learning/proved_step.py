@@ -36,9 +36,12 @@ _ERROR_INTEGER_BITS = 12
 
 @dataclass(frozen=True, eq=False)
 class Tensor:
-    """An activation of a traced model: a wire, with what arrays of all frameworks share."""
+    """An activation of a traced model: a wire or an expression with products.
 
-    wire: Wire
+    It has what arrays of all frameworks share.
+    """
+
+    wire: Wire | Quadratic
     tape: _Tape
     needs_errors: bool
 
@@ -53,7 +56,12 @@ class Tensor:
 
     def __add__(self, other: Tensor) -> Tensor:
         bits = max(self.wire.bits, other.wire.bits)
-        result = self.wire.finer(bits) + other.wire.finer(bits)
+        first, second = self.wire, other.wire
+        result: Wire | Quadratic
+        if isinstance(first, Wire) and isinstance(second, Wire):
+            result = first.finer(bits) + second.finer(bits)
+        else:
+            result = first.quadratic.finer(bits) + second.quadratic.finer(bits)
         return self.tape.record([self, other], result, lambda errors: [errors, errors])
 
 
@@ -68,7 +76,7 @@ class _Tape:
     def record(
         self,
         inputs: Sequence[Tensor],
-        result: Wire,
+        result: Wire | Quadratic,
         backward: Callable[[Wire], Sequence[Wire]],
         *,
         trains: bool = False,
@@ -106,12 +114,25 @@ class ProofOperations(Operations):
         self.tape = _Tape()
 
     def apply(self, operation: str, *arrays: Any, name: str, **options: Any) -> Tensor:
-        given = [each.wire if isinstance(each, Tensor) else each for each in arrays]
+        layer, chosen = Layer(name, self._builder), OPERATIONS[operation]
         inputs = [each for each in arrays if isinstance(each, Tensor)]
-        layer = Layer(name, self._builder)
-        proved: Proved = OPERATIONS[operation].prove(layer, *given, **options)
+        given = [
+            each
+            if not isinstance(each, Tensor)
+            else each.wire
+            if chosen.takes_products
+            else self.rounded(f"{name}.values{inputs.index(each) or ''}", each)
+            for each in arrays
+        ]
+        proved: Proved = chosen.prove(layer, *given, **options)
         trains = any(isinstance(each, PublicParameter) and each.trainable for each in arrays)
         return self.tape.record(inputs, proved.result, proved.backward, trains=trains)
+
+    def rounded(self, name: str, tensor: Tensor) -> Wire:
+        """Return an activation as a wire: words of its own if it has products."""
+        if isinstance(tensor.wire, Wire):
+            return tensor.wire
+        return self._builder.determined(name, tensor.wire, self._builder.rules.value_bits)
 
 
 def statement_of(
@@ -158,8 +179,10 @@ def state_step(
     operations = ProofOperations(builder)
     examples = Tensor(features, operations.tape, needs_errors=False)
     logits: Tensor = model.logits(parameters, examples, operations)
-    probabilities = OPERATIONS["softmax"].prove(Layer("softmax", builder), logits.wire).result
-    errors, factor = _loss(builder, logits.wire, probabilities, targets, largest_lift)
+    found = operations.rounded("logits", logits)
+    probabilities = OPERATIONS["softmax"].prove(Layer("softmax", builder), found).result
+    assert isinstance(probabilities, Wire), "probabilities are words"
+    errors, factor = _loss(builder, found, probabilities, targets, largest_lift)
     operations.tape.propagate(logits, errors)
     names = [each.name for each in model.layout if each.trainable]
     bits = gradients.words_per_unit.bit_length() - 1

@@ -33,7 +33,7 @@ from opfl_chain.protocol.proof.wires import StatementError, constant
 
 
 def test_weights_of_which_an_equation_could_wrap_around_are_refused() -> None:
-    weights = {name: 100 * array for name, array in random_weights(LENET_61706, 1).items()}
+    weights = {name: 300 * array for name, array in random_weights(LENET_61706, 1).items()}
     with pytest.raises(StatementError, match=r"could wrap around.*Weights are too large"):
         state(LENET_61706, weights, 1)
 
@@ -60,9 +60,9 @@ def test_a_batch_too_large_for_the_bits_is_refused() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"value_bits": 8, "error_bits": 8}, "the gradient has 18 fraction bits, it needs 62"),
+        ({"value_bits": 8, "error_bits": 8}, "the gradient has 16 fraction bits, it needs 62"),
         ({"error_bits": 29}, "more value_bits or error_bits, or fewer unit_bits"),
-        ({"range_bits": 20, "value_bits": 40, "unit_bits": 28}, "too large to be shown"),
+        ({"range_bits": 20, "value_bits": 40, "unit_bits": 28}, "a quantum of .* is beyond"),
         ({"value_bits": 40, "error_bits": 60}, "could wrap around|beyond"),
         ({"word_bits": 45}, "no honest step would pass.*more word_bits, or fewer unit_bits"),
     ],
@@ -71,6 +71,14 @@ def test_bits_that_do_not_fit_are_refused(changes: dict[str, int], message: str)
     rules = RULES.model_copy(update=changes)
     with pytest.raises(StatementError, match=message):
         state(SMALL, random_weights(SMALL, 1), 1, rules)
+
+
+@pytest.mark.parametrize("show", [Builder.nonnegative, Builder.finely_nonnegative])
+def test_values_too_large_for_a_sign_are_refused(show: Any) -> None:
+    builder = Builder(RULES)
+    wire = builder.ring("values", 0, (1,), 22)
+    with pytest.raises(StatementError, match="too large to be shown"):
+        show(builder, "values.sign", wire.quadratic, 200)
 
 
 @dataclass(frozen=True)

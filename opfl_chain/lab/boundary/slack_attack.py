@@ -2,9 +2,10 @@
 
 A proof bounds the residuals of all rounded equations together, by random projections: with coins
 that a client can grind, residuals up to `SLACK` times the bound pass with probability 2^-100. So an
-attacker may shift every activation and every error by a little, where it moves the gradient most.
-Power iteration finds that direction, to first order. The same budget lets it take the other side of
-ReLUs whose input is next to zero. Beside that, it moves the committed gradient by the tolerance.
+attacker may shift every error and every probability by a little, where it moves the gradient most.
+Power iteration finds that direction, to first order. Beside that, it moves the committed gradient
+by the tolerance. Activations and sides of ReLUs are exact, as long as a wrong sign costs more than
+the budget: `sign_window` computes it, and a cheat that takes the nearest other side tries it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from torch import Tensor
 
 from opfl_chain.lab.boundary.evaluated import spread
 from opfl_chain.lab.boundary.headroom import HeadroomPlan, calibrated_on
-from opfl_chain.lab.boundary.mask_attack import MaskAttacker
+from opfl_chain.lab.boundary.mask_attack import MaskAttack, MaskAttacker
 from opfl_chain.lab.boundary.records import RunName, quiet
 from opfl_chain.lab.calibration.implied import implied_gradient, lift_in
 from opfl_chain.lab.calibration.proving import StepProver, tolerance_of
@@ -35,6 +36,7 @@ from opfl_chain.lab.calibration.steps import (
 from opfl_chain.learning.data.examples import Dataset
 from opfl_chain.learning.local_step import StepResult, parameter_tensors
 from opfl_chain.learning.model import relu_shapes
+from opfl_chain.learning.operations.nonlinear import mask_name
 from opfl_chain.learning.operations.table import OPERATIONS, Operations
 from opfl_chain.learning.proved_client import ProvedResult
 from opfl_chain.learning.proved_step import logit_errors, mask_words
@@ -106,7 +108,7 @@ class _Shifted(torch.autograd.Function):
 
 
 class _NoisyOperations(Operations):
-    """Operations in which ReLUs follow masks, and values and errors are shifted."""
+    """Operations in which ReLUs follow masks, and errors are shifted."""
 
     def __init__(self, masks: Mapping[str, Tensor], noise: Mapping[str, Tensor]) -> None:
         super().__init__("torch")
@@ -116,11 +118,11 @@ class _NoisyOperations(Operations):
         if not OPERATIONS[operation].has_mask:
             return super().apply(operation, *arrays, name=name, **options)
         shifted = _Shifted.apply(arrays[0], self._noise[f"{name}.error"])  # type: ignore[no-untyped-call]
-        return shifted * self._masks[name] + self._noise[name]
+        return shifted * self._masks[name]
 
 
 class NoisyStep:
-    """A step in float64 with shifts of all values and errors, in the units of their residuals."""
+    """A step in float64 with shifts of all errors, in the units of their residuals."""
 
     def __init__(
         self,
@@ -148,11 +150,10 @@ class NoisyStep:
         raised = logit_errors(proved.statement, proved.advised) * 2.0 ** lift_in(proved)
         self._errors = torch.tensor(raised / lowered)
         self._labels = torch.tensor(step.labels)
-        value, error = 2.0 ** -(rules.value_bits + 1), 2.0 ** -(rules.error_bits + 1)
+        error = 2.0 ** -(rules.error_bits + 1)
         logits = (self._batch, self._model.classes)
         power = math.sqrt(7 / 3) * 2.0 ** (_SQUARINGS - rules.unit_bits - 1)
         self.units: dict[str, tuple[tuple[int, ...], float]] = {
-            **{name: (shape, value) for name, shape in shapes.items()},
             **{f"{name}.error": (shape, error) for name, shape in shapes.items()},
             "loss.errors": (logits, error),
             "softmax.powers": (logits, power),
@@ -218,19 +219,18 @@ def sum_unit(rules: Rules) -> float:
     return 2.0 ** (_SQUARINGS - rules.unit_bits - 1)
 
 
-def side_unit(statement: Statement) -> float:
-    """Return how far from zero a unit lets a value be on the wrong side of its ReLU.
+def sign_window(statement: Statement) -> float:
+    """Return how far from zero a value may be whose side can be chosen with the whole budget.
 
-    The equation of a side is of values times a power of four, whose roots have half the bits.
+    It is zero if a sign that is wrong by a single integer costs more than the budget. Signs are
+    those of ReLUs, and those of what is rounded off from activations.
     """
-    found = []
+    budget, windows = PROVED_SLACK * math.sqrt(statement.residuals), [0.0]
     for each in statement.rounded:
-        if each.name.endswith(".side"):
-            bits = each.expression.bits
-            root_bits = -(-(bits + statement.rules.range_bits) // 2)
-            raised = each.quantum.bit_length() - 2 - root_bits
-            found.append(2.0 ** (root_bits - raised - bits))
-    return max(found)
+        if each.name.endswith(_SIGNS):
+            integers = budget * each.quantum / 2 / each.least
+            windows.append(integers * 2.0**-each.expression.bits if integers >= 1 else 0.0)
+    return max(windows)
 
 
 def _scaled(residuals: Mapping[str, Tensor], length: float) -> dict[str, Tensor]:
@@ -318,8 +318,44 @@ PARTS: Final = (0.5, 0.9, 1.2, 1.6)
 
 
 MASK_STEPS: Final = 200
+_NO_CHOICE: Final = MaskAttack(0, 0.0, 0.0)
+_SIGNS: Final = (".side", ".low", ".high")
+"""How the names of equations end that show the sign of an integer."""
 GOAL: Final = 5e-5
 """No attacker is to move a gradient by more than this part of its norm."""
+
+
+class _OtherSide(Prover):
+    """A cheat that takes the other side of one ReLU, and computes all that follows from it."""
+
+    layer: str = ""
+    place: int = 0
+
+    def advise(self, group: Words) -> Elements:
+        found = super().advise(group)
+        if group.name != mask_name(self.layer):
+            return found
+        flat = found.to_python()
+        flat[self.place] ^= 1
+        return Elements.of_python(flat).reshape(*found.shape)
+
+
+def other_side_is_seen(prover: StepProver, step: TrainedStep, proved: ProvedResult) -> bool:
+    """Return whether real coins reveal a cheat that takes the nearest other side of a ReLU.
+
+    Only what its advice leaves over counts, not the gradient, which a cheat would commit to anew.
+    """
+    near = int(np.abs(proved.result.relu_inputs).argmin())
+    gradient, given = prover.words(step, proved.result.gradient)
+    cheat = _OtherSide(proved.statement, bytes(32), secrets.token_bytes(32), [gradient], [given])
+    for name, shape in relu_shapes(model_of(prover.policy), len(step.labels)).items():
+        if near < (size := math.prod(shape)):
+            cheat.layer, cheat.place = name, near
+            break
+        near -= size
+    cheat.advise_all()
+    usage = cheat.rehearse(secrets.token_bytes(32))
+    return bool(usage.broken) or usage.bounds["residuals"] > 1
 
 
 def mask_fields(
@@ -330,16 +366,20 @@ def mask_fields(
     A value that near zero has two gradients. The rest of a proof then follows the chosen one.
     """
     chosen = spread(range(plan.calibration_steps, plan.training_steps), MASK_STEPS)
-    attacker: MaskAttacker | None = None
-    window, found = 0.0, []
+    prover = StepProver(policy, ANY_TOLERANCE)
+    window, seen, nearest = 0.0, 0, math.inf
+    found: list[MaskAttack] = []
     for step in trained_steps(policy, dataset.train, plan.training_steps, chosen):
         if step.t not in chosen:
             continue
-        if attacker is None:
-            statement = StepProver(policy, ANY_TOLERANCE).run(step).statement
-            window = PROVED_SLACK * math.sqrt(statement.residuals) * side_unit(statement)
-            attacker = MaskAttacker(model_of(policy), window)
-        found.append(attacker.attack(_honest(step, step.result)))
+        proved = prover.run(step)
+        own = sign_window(proved.statement)
+        attacker = MaskAttacker(model_of(policy), own)
+        attacked = attacker.attack(_honest(step, proved.result)) if own else _NO_CHOICE
+        found.append(attacked)
+        window = max(window, own)
+        seen += other_side_is_seen(prover, step, proved)
+        nearest = min(nearest, float(np.abs(proved.result.relu_inputs).min()))
         progress("choosing sides of ReLUs", len(found), len(chosen))
     return {
         "mask_training_steps": plan.training_steps,
@@ -349,6 +389,8 @@ def mask_fields(
         "free_masks_max": max(each.free_units for each in found),
         "steps_moved_beyond_goal_by_masks": sum(each.change_chosen > GOAL for each in found),
         "masks_move_max": max(each.change_chosen for each in found),
+        "nearest_to_zero": nearest,
+        "other_sides_seen": seen,
     }
 
 
@@ -430,7 +472,11 @@ def masks_table(rows: Sequence[dict[str, Any]]) -> str:
             f"{row['steps_with_free_masks']:,}",
             f"{row['steps_moved_beyond_goal_by_masks']:,}",
             f"{row['masks_move_max']:.1e}",
+            f"{row['nearest_to_zero']:.1e}",
+            f"{row['other_sides_seen']:,}",
         )
         for row in rows
     )
-    return markdown_table([*names, ">largest move"], cells, tight=True)
+    return markdown_table(
+        [*names, ">largest move", ">nearest value", ">other sides seen"], cells, tight=True
+    )

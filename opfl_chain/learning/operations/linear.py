@@ -20,7 +20,7 @@ from opfl_chain.learning.operations.operation import (
     require,
     with_gradient,
 )
-from opfl_chain.protocol.proof.wires import PADDING, Wire
+from opfl_chain.protocol.proof.wires import PADDING, Quadratic, Wire
 
 if TYPE_CHECKING:
     from jax import Array
@@ -99,9 +99,7 @@ class Convolution(Operation):
         batch, height, width, _ = self.shape(
             images.shape, weight.shape, bias.shape, padding=padding
         )
-        values = layer.builder.settled(
-            f"{layer.name}.input", images, layer.builder.rules.value_bits
-        )
+        values = _settled_input(layer, images)
         rows = values.gather(_windows(values.shape, side, padding))
         product = _product_with_bias(rows, weight, bias)
 
@@ -123,6 +121,11 @@ def _product_with_bias(rows: Wire, weight: PublicParameter, bias: PublicParamete
     return rows.matrix(integers, weight.bits).plus(shifted)
 
 
+def _settled_input(layer: Layer, values: Wire) -> Wire:
+    bits = layer.builder.rules.value_bits
+    return layer.builder.settled_exactly(f"{layer.name}.input", values, bits)
+
+
 def _settled_errors(layer: Layer, errors: Wire) -> Wire:
     return layer.builder.settled(f"{layer.name}.errors", errors, layer.builder.rules.error_bits)
 
@@ -130,7 +133,7 @@ def _settled_errors(layer: Layer, errors: Wire) -> Wire:
 def _proved_dense(
     layer: Layer, values: Wire, weight: PublicParameter, bias: PublicParameter
 ) -> Proved:
-    rows = layer.builder.settled(f"{layer.name}.input", values, layer.builder.rules.value_bits)
+    rows = _settled_input(layer, values)
 
     def backward(errors: Wire) -> tuple[Wire]:
         settled = _settled_errors(layer, errors)
@@ -237,12 +240,14 @@ class AveragePool(Operation):
         pooled: Array = with_gradient(_pool_forward, _pool_backward)(images)
         return pooled
 
-    def prove(self, layer: Layer, images: Wire) -> Proved:
+    takes_products = True
+
+    def prove(self, layer: Layer, images: Wire | Quadratic) -> Proved:
         """Add up, and read the sum with two more fraction bits."""
         squares = _squares(images.shape)
 
         def backward(errors: Wire) -> tuple[Wire]:
-            places = np.empty(images.size, np.intp)
+            places = np.empty(squares.size, np.intp)
             places[squares] = np.arange(errors.size).reshape(errors.shape)[..., None]
             return (errors.gather(places.reshape(images.shape)).divided(2),)
 

@@ -55,22 +55,24 @@ class Relu(Operation):
         return values * mask
 
     def prove(self, layer: Layer, values: Wire) -> Proved:
-        """Advise the side of every value, and the products of value and side.
+        """Advise the side of every value; the result is the product of value and side.
 
-        Twice the product minus the value is the magnitude, if the side is right. That is stated of
-        the product itself: its rounding would let a cheat choose the side of values near zero.
+        Twice the product minus the value is the magnitude, if the side is right. It is stated of
+        the product itself, as an integer, less one on the positive side: no value has two sides.
         """
         builder, rules = layer.builder, layer.builder.rules
         mask = builder.bits(mask_name(layer.name), values.shape, lambda value: signs(value(values)))
         product = mask * values
-        result = builder.rounded(layer.name, product, rules.value_bits)
         magnitude = product.times(2) - values.quadratic
-        builder.nonnegative(f"{layer.name}.side", magnitude, values.bits + rules.range_bits)
+        beyond_zero = magnitude - mask.divided(values.bits).quadratic
+        builder.finely_nonnegative(
+            f"{layer.name}.side", beyond_zero, values.bits + rules.range_bits
+        )
 
         def backward(errors: Wire) -> tuple[Wire]:
             return (builder.rounded(f"{layer.name}.error", mask * errors, rules.error_bits),)
 
-        return Proved(result, backward)
+        return Proved(product, backward)
 
 
 def mask_name(layer: str) -> str:

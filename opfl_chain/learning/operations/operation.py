@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from opfl_chain.learning.errors import FormMissing, ShapeMismatch
 from opfl_chain.protocol.proof.statement import Builder
-from opfl_chain.protocol.proof.wires import Wire
+from opfl_chain.protocol.proof.wires import Quadratic, Wire
 
 Shape = tuple[int, ...]
 
@@ -53,7 +53,8 @@ class Layer:
 class Proved:
     """The result of an operation in a statement, and the step back from the result's errors."""
 
-    result: Wire
+    result: Wire | Quadratic
+    """A result with products is rounded where an operation needs a wire."""
     backward: Callable[[Wire], Sequence[Wire]]
     """Maps the errors of the result to those of the activations, in their order."""
 
@@ -68,6 +69,8 @@ class Operation:
 
     has_mask = False
     """True if the operation decides by comparisons that a client's advice can replace."""
+    takes_products = False
+    """True if the form `prove` takes expressions with products as well as wires."""
 
     def shape(self, *shapes: Any, **options: Any) -> Shape:
         """Return the shape of the result for arrays of these shapes; raise `ShapeMismatch`."""

@@ -26,7 +26,7 @@ REPLAYS: dict[str, dict[str, Any]] = {
     "proved": {
         "kind": "proved",
         "largest_lift": LARGEST_LIFT,
-        "value_bits": 30,
+        "value_bits": 28,
         "error_bits": 38,
         "word_bits": 58,
         "range_bits": 9,

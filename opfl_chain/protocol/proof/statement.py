@@ -20,7 +20,7 @@ from typing import Final, Protocol, TypeAlias
 import numpy as np
 
 from opfl_chain.numerics.field import MODULUS, Elements
-from opfl_chain.protocol.proof.wires import Quadratic, Shape, StatementError, Wire, leaf
+from opfl_chain.protocol.proof.wires import Quadratic, Shape, StatementError, Wire, constant, leaf
 
 RING_BITS: Final = 64
 LAST_STAGE: Final = 3
@@ -87,6 +87,8 @@ class Equation:
     quantum: int
     gradient_factor: int = 0
     """The multiple of the k-th projection of the step's gradient in the k-th equation."""
+    least: int = 0
+    """What is left over at least where this equation shows a sign, and the sign is wrong."""
 
     @property
     def size(self) -> int:
@@ -200,6 +202,21 @@ class Builder:
         self.require(Equation(name, scaled - expression, (1 << shift) if shift else 0))
         return words.bounded((expression.bound >> shift) + SLACK_QUANTA)
 
+    def determined(self, name: str, expression: Quadratic, bits: int) -> Wire:
+        """Add words that are an expression, rounded to these fraction bits, halves up.
+
+        Nothing is left open, unlike in `rounded`: what is rounded off is shown to be in its range.
+        """
+        words = self.rounded(name, expression, bits)
+        if (shift := expression.bits - bits) > 0:
+            half = constant(1 << (shift - 1), expression.shape, expression.bits)
+            apart = expression - words.finer(expression.bits).quadratic
+            above = apart.bounded(SLACK_QUANTA << shift) + half.quadratic
+            self.nonnegative(f"{name}.low", above, shift)
+            highest = constant((1 << shift) - 1, expression.shape, expression.bits).quadratic
+            self.nonnegative(f"{name}.high", highest - above, shift)
+        return words
+
     def exactly(self, name: str, expression: Quadratic, bits: int) -> Wire:
         """Add words that are an expression, which is a multiple of their quantum."""
         shift = expression.bits - bits
@@ -213,7 +230,11 @@ class Builder:
 
     def settled(self, name: str, wire: Wire, bits: int) -> Wire:
         """Round a wire whose fraction bits have grown by those of a weight."""
-        return wire if wire.bits <= bits + 8 else self.rounded(name, wire.quadratic, bits)
+        return wire if _is_settled(wire, bits) else self.rounded(name, wire.quadratic, bits)
+
+    def settled_exactly(self, name: str, wire: Wire, bits: int) -> Wire:
+        """Do the same, but leave no choice: sides of ReLUs depend on it."""
+        return wire if _is_settled(wire, bits) else self.determined(name, wire.quadratic, bits)
 
     def nonnegative(self, name: str, expression: Quadratic, size_bits: int) -> int:
         """Require that an expression is not negative: it is a square, up to rounding.
@@ -240,8 +261,44 @@ class Builder:
         root = self.advised(f"{name}.root", expression.shape, expression.bits, fill)
         square = Quadratic(None, (root * root).products, scaled.shape, scaled.bits)
         quantum = 2 << (root_bits + raised)
-        self.require(Equation(name, scaled - square, quantum))
+        self.require(Equation(name, scaled - square, quantum, least=1 << 2 * raised))
         return 1 + (SLACK_QUANTA * quantum >> 2 * raised)
+
+    def finely_nonnegative(self, name: str, expression: Quadratic, size_bits: int) -> None:
+        """Require that an expression is not negative: it is the sum of two squares, up to rounding.
+
+        The first root is that of the whole, rounded down; the second is that of the rest, which
+        has half as many bits, so that it can be scaled up more than the whole could. A rough
+        equation bounds the rest, which would otherwise wrap around when it is scaled up.
+        """
+        unit = self.rules.unit_bits
+        largest = 2 << unit
+
+        def whole(value: Values) -> Elements:
+            return lower_root(quadratic_value(expression, value))
+
+        root = self.advised(f"{name}.root", expression.shape, expression.bits, whole)
+        square = Quadratic(None, (root * root).products, expression.shape, expression.bits)
+        self.within(f"{name}.rough", expression - square, largest)
+        rest = (expression - square).bounded(SLACK_QUANTA * largest)
+        rest_bits = (-(-size_bits // 2) + 1) // 2
+        spare = MODULUS.bit_length() - 3 - (rest.bound.bit_length() + unit)
+        raised = min(unit - rest_bits, spare + rest_bits)
+        if raised < 0:
+            raise StatementError(
+                f"{name}: values of {size_bits} bits are too large to be shown not to be negative"
+            )
+        scaled = rest.times(1 << 2 * raised)
+
+        def remaining(value: Values) -> Elements:
+            return nearest_root(quadratic_value(scaled, value))
+
+        second = self.advised(f"{name}.rest", expression.shape, expression.bits, remaining)
+        second_square = Quadratic(None, (second * second).products, scaled.shape, scaled.bits)
+        # Residuals are scaled up to the largest quantum, which must leave room for the square.
+        room = MODULUS.bit_length() - 4 - 2 * self.word_bound.bit_length()
+        quantum = max(2 << (rest_bits + raised), largest >> max(room, 0))
+        self.require(Equation(name, scaled - second_square, quantum, least=1 << 2 * raised))
 
     def counted(self, name: str, expression: Quadratic, bits: int) -> None:
         """Require that a single integer is not negative, by its binary digits."""
@@ -293,6 +350,10 @@ class Builder:
         self.equations.append(equation)
 
 
+def _is_settled(wire: Wire, bits: int) -> bool:
+    return wire.bits <= bits + 8
+
+
 def digits_value(digits: Wire) -> Wire:
     """Return the integers whose binary digits are on the last axis."""
     count = digits.shape[-1]
@@ -328,6 +389,13 @@ def nearest_root(values: Elements) -> Elements:
         keep = Elements.of_integers((floats >= 0).astype(np.int64))
         values = values * keep
     return values.square_root()
+
+
+def lower_root(values: Elements) -> Elements:
+    """Return roots, rounded down; of a negative number zero."""
+    roots = nearest_root(values)
+    too_large = ((values - roots * roots).to_floats() < 0) & (roots.to_floats() > 0)
+    return roots - Elements.of_integers(too_large.astype(np.int64))
 
 
 def _carries(sums: Elements) -> Elements:

@@ -210,26 +210,79 @@ class Quadratic:
     products: tuple[Product, ...]
     shape: Shape
     bits: int
+    limit: int | None = None
+    """A largest magnitude that other equations show."""
 
     @property
     def bound(self) -> int:
         """The largest magnitude of the sum."""
+        return self._bound if self.limit is None else min(self._bound, self.limit)
+
+    @property
+    def _bound(self) -> int:
+        """The largest magnitude that follows from those of the wires."""
         total = self.linear.bound if self.linear else 0
         for each in self.products:
             summed = math.prod(each.left.shape[len(self.shape) :])
             total += summed * abs(each.factor) * each.left.bound * each.right.bound
         return total
 
-    def sum(self) -> Quadratic:
+    @property
+    def quadratic(self) -> Quadratic:
+        """The expression itself, as wires have one."""
+        return self
+
+    def sum(self, axis: int = -1) -> Quadratic:
         """Add up along the last axis."""
+        if axis not in (-1, len(self.shape) - 1):
+            raise StatementError("an expression is added up along its last axis only")
         linear = self.linear.sum(-1) if self.linear else None
         return Quadratic(linear, self.products, self.shape[:-1], self.bits)
+
+    def reshape(self, *shape: int) -> Quadratic:
+        """Arrange the integers in another shape; one length may be -1."""
+        found = np.arange(math.prod(self.shape)).reshape(shape).shape
+        return self._rearranged(found, lambda wire, ending: wire.reshape(*found, *ending))
+
+    def gather(self, index: npt.NDArray[np.intp]) -> Quadratic:
+        """Select by positions in the flat array; `PADDING` selects a zero."""
+
+        def selected(wire: Wire, ending: Shape) -> Wire:
+            added = math.prod(ending)
+            places = index[..., None] * added + np.arange(added)
+            places[index == PADDING] = PADDING
+            return wire.gather(places.reshape(*index.shape, *ending))
+
+        return self._rearranged(index.shape, selected)
+
+    def divided(self, bits: int) -> Quadratic:
+        """Divide by 2^bits exactly: the same integers, read with more fraction bits."""
+        return replace(self, bits=self.bits + bits)
+
+    def _rearranged(self, shape: Shape, of: Callable[[Wire, Shape], Wire]) -> Quadratic:
+        """Rearrange all wires; products keep the trailing axes that they are added up over."""
+        own = len(self.shape)
+        products = tuple(
+            Product(
+                of(each.left, each.left.shape[own:]),
+                of(each.right, each.right.shape[own:]),
+                each.factor,
+            )
+            for each in self.products
+        )
+        linear = of(self.linear, ()) if self.linear else None
+        return Quadratic(linear, products, shape, self.bits)
 
     def times(self, factor: int) -> Quadratic:
         """Multiply by a public integer."""
         products = tuple(replace(each, factor=each.factor * factor) for each in self.products)
         linear = self.linear.times(factor) if self.linear else None
-        return replace(self, linear=linear, products=products)
+        limit = None if self.limit is None else self.limit * abs(factor)
+        return replace(self, linear=linear, products=products, limit=limit)
+
+    def bounded(self, limit: int) -> Quadratic:
+        """Return the same expression, of which other equations show that it is within a bound."""
+        return replace(self, limit=limit)
 
     def finer(self, bits: int) -> Quadratic:
         """Represent the same values with more fraction bits."""
@@ -244,7 +297,8 @@ class Quadratic:
         linear = self.linear or other.linear
         if self.linear is not None and other.linear is not None:
             linear = _read(self.linear, self.bits) + _read(other.linear, self.bits)
-        return Quadratic(linear, self.products + other.products, self.shape, self.bits)
+        products, limit = self.products + other.products, self.bound + other.bound
+        return Quadratic(linear, products, self.shape, self.bits, limit)
 
     def __sub__(self, other: Quadratic) -> Quadratic:
         return self + other.times(-1)

@@ -26,8 +26,9 @@ from opfl_chain.lab.boundary.slack_attack import (
     SLACK,
     NoisyStep,
     attack,
+    other_side_is_seen,
     seen_shifts,
-    side_unit,
+    sign_window,
 )
 from opfl_chain.lab.calibration.implied import ImpliedReplayer, implied, implied_gradient, lift_in
 from opfl_chain.lab.calibration.proving import BOUNDS, StepProver, lengths, tolerance_of
@@ -211,8 +212,18 @@ def test_sides_next_to_zero_are_chosen_in_batches_too(
     found = MaskAttacker(RUN.model, float(sizes[2])).attack(kept)
     assert found.free_units == 3
     assert found.change_chosen > 0
-    budget = SLACK * math.sqrt(proved.statement.residuals)
-    assert 0 < budget * side_unit(proved.statement) < 1e-7
+
+
+def test_no_side_can_be_chosen(prover: StepProver, step: TrainedStep) -> None:
+    proved = prover.run(step)
+    assert sign_window(proved.statement) == 0
+    assert other_side_is_seen(prover, step, proved)
+
+
+def test_coarse_signs_leave_a_window(prover: StepProver, step: TrainedStep) -> None:
+    statement = prover.run(step).statement
+    coarse = tuple(replace(each, least=each.least >> 14) for each in statement.equations)
+    assert 0 < sign_window(replace(statement, equations=coarse)) < 1e-7
 
 
 def test_a_real_cheat_along_the_best_direction_is_seen(
