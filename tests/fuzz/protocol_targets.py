@@ -115,7 +115,7 @@ SGD = {"name": "sgd", "learning_rate": 1e-05, "momentum": 0.9}
 PROVED = {
     "kind": "proved",
     "largest_lift": 22,
-    "value_bits": 30,
+    "value_bits": 28,
     "error_bits": 44,
     "unit_bits": 46,
     "word_bits": 58,
