@@ -52,7 +52,7 @@ def _mask(builder: Builder, name: str, wire: Wire) -> Wire:
     mask = builder.bits(f"{name}.mask", wire.shape, lambda value: _signs(value(wire)))
     result = builder.rounded(name, mask * wire, wire.bits)
     magnitude = (result.times(2) - wire).quadratic
-    builder.nonnegative(f"{name}.side", magnitude, wire.bits + RULES.range_bits)
+    builder.finely_nonnegative(f"{name}.side", magnitude, wire.bits + RULES.range_bits)
     return result
 
 
