@@ -3,22 +3,26 @@ pragma solidity 0.8.37;
 
 import {IBeacon} from "./interfaces/IBeacon.sol";
 import {IJobs} from "./interfaces/IJobs.sol";
+import {IRounds} from "./interfaces/IRounds.sol";
 import {BLS12381} from "./libraries/BLS12381.sol";
 import {Sampling} from "./libraries/Sampling.sol";
-import {COMMITTEE_SIZE, JobId, RoundId, Schedule} from "./Types.sol";
+import {COMMITTEE_SIZE, JobId, RoundId} from "./Types.sol";
 
 /// @title Beacon
 /// @dev `IBeacon` says what everything means.
 contract Beacon is IBeacon {
-    bytes32 private constant MESSAGE_TAG = keccak256("opfl.v1.beacon");
-    bytes32 private constant POSSESSION_TAG = keccak256("opfl.v1.proof-of-possession");
+    bytes32 private constant MESSAGE_TAG = keccak256("opfl.v2.beacon");
+    bytes32 private constant POSSESSION_TAG = keccak256("opfl.v2.proof-of-possession");
 
     /// @dev The proof-of-possession ciphersuite of the IETF BLS signature draft.
     bytes private constant SIGNATURE_DOMAIN = "BLS_SIG_BLS12381G1_XMD:SHA-256_SSWU_RO_POP_";
     bytes private constant POSSESSION_DOMAIN = "BLS_POP_BLS12381G1_XMD:SHA-256_SSWU_RO_POP_";
 
-    /// @notice The jobs and rounds that beacons belong to.
+    /// @notice Forms groups when seats change.
     IJobs public immutable JOBS;
+
+    /// @notice The rounds that beacons belong to.
+    IRounds public immutable ROUNDS;
 
     /// @dev Signatures that were published one by one.
     struct Partials {
@@ -28,12 +32,13 @@ contract Beacon is IBeacon {
     }
 
     mapping(address => bytes) private _keys;
-    mapping(JobId => bytes) private _groupKeys;
+    mapping(JobId => mapping(uint8 => bytes)) private _groupKeys;
     mapping(RoundId => bytes32) private _seeds;
     mapping(RoundId => Partials) private _partials;
 
-    constructor(IJobs jobs) {
+    constructor(IJobs jobs, IRounds rounds) {
         JOBS = jobs;
+        ROUNDS = rounds;
     }
 
     /// @inheritdoc IBeacon
@@ -48,27 +53,28 @@ contract Beacon is IBeacon {
     }
 
     /// @inheritdoc IBeacon
-    function formGroup(JobId job, address[COMMITTEE_SIZE] calldata members) external {
-        if (msg.sender != address(JOBS)) revert NotAuthorised(msg.sender);
+    function formGroup(JobId job, uint8 epoch, address[COMMITTEE_SIZE] calldata members) external {
+        bool authorised = msg.sender == address(JOBS) || msg.sender == address(ROUNDS);
+        if (!authorised) revert NotAuthorised(msg.sender);
         bytes memory sum = _keyOf(members[0]);
         for (uint256 i = 1; i < COMMITTEE_SIZE; ++i) {
             sum = BLS12381.addG2(sum, _keyOf(members[i]));
         }
-        _groupKeys[job] = sum;
-        emit GroupFormed(job, sum);
+        _groupKeys[job][epoch] = sum;
+        emit GroupFormed(job, epoch, sum);
     }
 
     /// @inheritdoc IBeacon
     function publish(RoundId round, bytes calldata signature) external {
         _requireOpen(round);
-        _requireSigned(round, signature, _groupKeys[round.job()]);
+        _requireSigned(round, signature, _groupKeys[round.job()][ROUNDS.round(round).epoch]);
         _settle(round, signature);
     }
 
     /// @inheritdoc IBeacon
     function publishPartial(RoundId round, address member, bytes calldata signature) external {
         _requireOpen(round);
-        JOBS.memberIndex(round.job(), member);
+        ROUNDS.seatOf(round, member);
         Partials storage partials = _partials[round];
         if (partials.published[member]) revert PartialAlreadyPublished(round, member);
         _requireSigned(round, signature, _keys[member]);
@@ -98,6 +104,7 @@ contract Beacon is IBeacon {
 
     /// @inheritdoc IBeacon
     function hasWithheld(RoundId round, address member) external view returns (bool) {
+        ROUNDS.seatOf(round, member);
         return _seeds[round] == 0 && _isOverdue(round) && !_partials[round].published[member];
     }
 
@@ -112,19 +119,15 @@ contract Beacon is IBeacon {
     }
 
     /// @inheritdoc IBeacon
-    function groupKeyOf(JobId job) external view returns (bytes memory) {
-        return _groupKeys[job];
+    function groupKeyOf(JobId job, uint8 epoch) external view returns (bytes memory) {
+        return _groupKeys[job][epoch];
     }
 
     /// @inheritdoc IBeacon
     function message(RoundId round) public view returns (bytes memory) {
+        (bytes32 opening, bytes32 root) = ROUNDS.rollOf(round);
         return abi.encode(
-            MESSAGE_TAG,
-            block.chainid,
-            address(this),
-            round.job(),
-            round.number(),
-            JOBS.accumulator(round)
+            MESSAGE_TAG, block.chainid, address(this), round.job(), round.number(), opening, root
         );
     }
 
@@ -148,16 +151,19 @@ contract Beacon is IBeacon {
         if (key.length == 0) revert KeyMissing(member);
     }
 
+    /// @dev Without a roll there is nothing to sign.
     function _isOverdue(RoundId round) private view returns (bool) {
-        return block.number > JOBS.schedule(round).beacon;
+        return _hasRoll(round) && block.number > ROUNDS.schedule(round).beacon;
+    }
+
+    function _hasRoll(RoundId round) private view returns (bool) {
+        (, bytes32 root) = ROUNDS.rollOf(round);
+        return root != 0;
     }
 
     function _requireOpen(RoundId round) private view {
         if (_seeds[round] != 0) revert BeaconAlreadyPublished(round);
-        Schedule memory deadlines = JOBS.schedule(round);
-        if (block.number <= deadlines.commit || block.number > deadlines.beacon) {
-            revert NotInBeaconPhase(round, block.number);
-        }
+        if (!_hasRoll(round) || _isOverdue(round)) revert NotInBeaconPhase(round, block.number);
     }
 
     function _requireSigned(RoundId round, bytes calldata signature, bytes memory publicKey)

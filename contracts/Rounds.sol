@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {IBeacon} from "./interfaces/IBeacon.sol";
+import {IJobs} from "./interfaces/IJobs.sol";
+import {IRounds} from "./interfaces/IRounds.sol";
+import {Statements} from "./libraries/Statements.sol";
+import {Terms} from "./libraries/Terms.sol";
+import {Verdicts} from "./libraries/Verdicts.sol";
+import {
+    COMMITTEE_SIZE,
+    JobId,
+    Participants,
+    Pay,
+    Progress,
+    Round,
+    roundOf,
+    RoundId,
+    RoundStatus,
+    Schedule
+} from "./Types.sol";
+
+/// @title Rounds
+/// @dev `IRounds` says what everything means.
+contract Rounds is IRounds {
+    bytes32 private constant ROUND_TAG = keccak256("opfl.v2.round");
+
+    /// @dev Bytes of a client's index and its commitment.
+    uint256 private constant PAIR_BYTES = 36;
+
+    /// @dev A committee that cannot decide so many times in a row is gone, and the job with it.
+    uint8 public constant MAX_VOID_STREAK = 8;
+
+    /// @inheritdoc IRounds
+    mapping(JobId => uint256) public earned;
+
+    /// @notice Who takes part, and on which terms.
+    IJobs public immutable JOBS;
+
+    /// @notice Knows when it is settled who is audited.
+    IBeacon public immutable BEACON;
+
+    mapping(JobId => Progress) private _progress;
+    mapping(RoundId => Round) private _rounds;
+
+    constructor(IJobs jobs, IBeacon beacon) {
+        JOBS = jobs;
+        BEACON = beacon;
+    }
+
+    /// @inheritdoc IRounds
+    function openRound(JobId job) external returns (RoundId id) {
+        Participants memory present = JOBS.participants(job);
+        Progress storage state = _progress[job];
+        if (state.closed) revert JobAlreadyClosed(job);
+        uint32 number = state.nextRound;
+        if (number == 0) _start(job, state, present);
+        else _requireOver(roundOf(job, number - 1));
+
+        id = roundOf(job, number);
+        state.nextRound = number + 1;
+        Round storage current = _rounds[id];
+        current.status = RoundStatus.Open;
+        current.openedAt = uint32(block.number);
+        current.epoch = present.epoch;
+        current.seats = present.seats;
+        current.opening = _opening(id, state.modelHash);
+        emit RoundOpened(id, state.modelHash, current.opening, present.epoch);
+    }
+
+    /// @inheritdoc IRounds
+    function commitRoll(
+        RoundId id,
+        bytes32 root,
+        uint32 count,
+        bytes calldata pairs,
+        bytes[2] calldata signatures
+    ) external {
+        Round storage current = _rounds[id];
+        if (current.status != RoundStatus.Open || block.number > schedule(id).roll) {
+            revert NotInRollPhase(id, block.number);
+        }
+        JobId job = id.job();
+        uint32 clients = JOBS.participants(job).clientCount;
+        if (root == 0 || count == 0 || count > clients) revert BadRollCount(count, clients);
+        uint256 expected = JOBS.terms(job).publicRoll ? PAIR_BYTES * count : 0;
+        if (pairs.length != expected) revert BadPairsLength(pairs.length, expected);
+        bytes32 statement = Statements.roll(id, current.opening, root, count, keccak256(pairs));
+        JOBS.requireTwoAmong(job, current.seats, statement, signatures);
+
+        current.status = RoundStatus.Rolled;
+        current.root = root;
+        current.count = count;
+        emit RollCommitted(id, root, count, pairs);
+    }
+
+    /// @inheritdoc IRounds
+    function attest(RoundId id, bytes calldata passes) external {
+        Round storage current = _rounds[id];
+        bool open = current.status == RoundStatus.Rolled || current.status == RoundStatus.Decided;
+        if (!open || block.number > schedule(id).attest || !BEACON.isSettled(id)) {
+            revert NotInAttestPhase(id, block.number);
+        }
+        uint8 seat = JOBS.seatAmong(id.job(), current.seats, msg.sender);
+        uint8 bit = uint8(1 << seat);
+        if (current.attested & bit != 0) revert AlreadyAttested(id, msg.sender);
+        uint256 passed = Verdicts.count(passes);
+        if (passed > current.count) revert TooManyPasses(passed, current.count);
+
+        bytes32 verdictHash = keccak256(passes);
+        current.attested |= bit;
+        current.attestations[seat] = verdictHash;
+        emit VerdictAttested(id, msg.sender, passes);
+
+        if (current.verdictHash == verdictHash) {
+            current.majority |= bit;
+            earned[id.job()] += JOBS.pay(id.job()).member;
+        } else if (current.verdictHash == 0) {
+            _decide(id, current, seat, verdictHash, uint32(passed));
+        }
+    }
+
+    /// @inheritdoc IRounds
+    function finalise(
+        RoundId id,
+        bytes32 aggregateHash,
+        bytes32 modelHash,
+        bytes[2] calldata signatures
+    ) external {
+        Round storage current = _rounds[id];
+        if (current.status != RoundStatus.Decided) revert NotDecided(id);
+        uint32 deadline = schedule(id).finalise;
+        if (block.number > deadline) revert FinalisePhaseOver(id, deadline, block.number);
+        JobId job = id.job();
+        bytes32 statement = Statements.roundResult(
+            id, current.opening, current.verdictHash, aggregateHash, modelHash
+        );
+        JOBS.requireTwoAmong(job, current.seats, statement, signatures);
+
+        Progress storage state = _progress[job];
+        current.status = RoundStatus.Finalised;
+        state.modelHash = modelHash;
+        state.voidStreak = 0;
+        emit RoundFinalised(id, aggregateHash, modelHash);
+        if (state.nextRound == JOBS.terms(job).rounds) _close(job, state);
+    }
+
+    /// @inheritdoc IRounds
+    function voidRound(RoundId id) external {
+        Schedule memory deadlines = schedule(id);
+        Round storage current = _rounds[id];
+        RoundStatus status = current.status;
+        bool due = (status == RoundStatus.Open && block.number > deadlines.roll)
+            || (status == RoundStatus.Rolled && block.number > deadlines.attest)
+            || (status == RoundStatus.Decided && block.number > deadlines.finalise);
+        if (!due) revert NotVoidable(id, block.number);
+
+        JobId job = id.job();
+        Progress storage state = _progress[job];
+        current.status = RoundStatus.Void;
+        state.voidStreak += 1;
+        emit RoundVoided(id, status == RoundStatus.Decided);
+        if (state.nextRound == JOBS.terms(job).rounds || state.voidStreak == MAX_VOID_STREAK) {
+            _close(job, state);
+        }
+    }
+
+    /// @inheritdoc IRounds
+    function progress(JobId job) external view returns (Progress memory) {
+        return _progress[job];
+    }
+
+    /// @inheritdoc IRounds
+    function round(RoundId id) external view returns (Round memory) {
+        return _rounds[id];
+    }
+
+    /// @inheritdoc IRounds
+    function rollOf(RoundId id) external view returns (bytes32 opening, bytes32 root) {
+        return (_rounds[id].opening, _rounds[id].root);
+    }
+
+    /// @inheritdoc IRounds
+    function seatsOf(RoundId id) external view returns (address[COMMITTEE_SIZE] memory accounts) {
+        JobId job = id.job();
+        for (uint256 seat = 0; seat < COMMITTEE_SIZE; ++seat) {
+            accounts[seat] = JOBS.rosterAt(job, _rounds[id].seats[seat]);
+        }
+    }
+
+    /// @inheritdoc IRounds
+    function seatOf(RoundId id, address account) external view returns (uint8) {
+        return JOBS.seatAmong(id.job(), _rounds[id].seats, account);
+    }
+
+    /// @inheritdoc IRounds
+    function schedule(RoundId id) public view returns (Schedule memory) {
+        uint32 openedAt = _rounds[id].openedAt;
+        if (openedAt == 0) revert UnknownRound(id);
+        return Terms.schedule(JOBS.phases(id.job()), openedAt);
+    }
+
+    /// @dev The verdict stands as soon as another member has attested the same.
+    function _decide(
+        RoundId id,
+        Round storage current,
+        uint8 seat,
+        bytes32 verdictHash,
+        uint32 passed
+    ) private {
+        for (uint8 other = 0; other < COMMITTEE_SIZE; ++other) {
+            if (other == seat || current.attestations[other] != verdictHash) continue;
+            current.verdictHash = verdictHash;
+            current.status = RoundStatus.Decided;
+            current.majority = uint8((1 << seat) | (1 << other));
+            Pay memory pay = JOBS.pay(id.job());
+            earned[id.job()] += uint256(pay.client) * passed + 2 * uint256(pay.member);
+            emit VerdictDecided(id, verdictHash, passed);
+            return;
+        }
+    }
+
+    function _close(JobId job, Progress storage state) private {
+        state.closed = true;
+        emit JobClosed(job, state.nextRound);
+    }
+
+    /// @dev The hash of the block before is another one on another chain.
+    function _opening(RoundId id, bytes32 modelHash) private view returns (bytes32) {
+        return keccak256(
+            abi.encode(
+                ROUND_TAG,
+                block.chainid,
+                address(this),
+                id.job(),
+                id.number(),
+                modelHash,
+                blockhash(block.number - 1)
+            )
+        );
+    }
+
+    function _start(JobId job, Progress storage state, Participants memory present) private {
+        if (block.number <= present.enrolDeadline) {
+            revert EnrolmentStillOpen(job, present.enrolDeadline, block.number);
+        }
+        if (JOBS.isStillborn(job)) revert JobNotReady(job, present.joined, present.clientCount);
+        state.modelHash = JOBS.terms(job).modelHash;
+        BEACON.formGroup(job, present.epoch, JOBS.seats(job));
+    }
+
+    function _requireOver(RoundId id) private view {
+        RoundStatus status = _rounds[id].status;
+        if (status != RoundStatus.Finalised && status != RoundStatus.Void) {
+            revert RoundInProgress(id);
+        }
+    }
+}
