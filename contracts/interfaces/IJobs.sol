@@ -198,7 +198,7 @@ interface IJobs {
         view
         returns (uint8);
 
-    /// @notice Reverts unless two different accounts with these numbers of the roster signed the struct.
+    /// @notice Reverts unless two different accounts with these numbers signed the struct.
     function requireTwoAmong(
         JobId job,
         uint8[COMMITTEE_SIZE] memory numbers,

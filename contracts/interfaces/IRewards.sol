@@ -31,15 +31,15 @@ interface IRewards {
     /// @notice There is nothing left.
     error NothingLeft(JobId job);
 
-    /// @notice Pays a client for the rounds in which its contribution was accepted. Anyone may call it.
+    /// @notice Pays a client for rounds in which its contribution was accepted. Anyone may.
     /// @param passes The decided verdict of each round.
     function claimContributions(address client, RoundId[] calldata rounds, bytes[] calldata passes)
         external;
 
-    /// @notice Pays a member for the rounds in which it attested what was decided. Anyone may call it.
+    /// @notice Pays a member for rounds in which it attested what was decided. Anyone may.
     function claimService(address member, RoundId[] calldata rounds) external;
 
-    /// @notice Gives the creator what is left of the budget, once. Anyone may call it.
+    /// @notice Gives the creator what is left of the budget, once. Anyone may.
     function refund(JobId job) external;
 
     /// @notice What was paid for the work of a job so far.

@@ -208,7 +208,7 @@ class Jobs(Contract):
         *,
         block: BlockTag = "latest",
     ) -> None:
-        """Reverts unless two different accounts with these numbers of the roster signed the struct."""
+        """Reverts unless two different accounts with these numbers signed the struct."""
         self._read(
             "requireTwoAmong",
             ("uint64", "uint8[3]", "bytes32", "bytes[2]"),

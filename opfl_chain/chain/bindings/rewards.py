@@ -55,7 +55,7 @@ class Rewards(Contract):
     def claim_contributions(
         self, client: Address, rounds: tuple[RoundId, ...], passes: tuple[bytes, ...]
     ) -> Call:
-        """Pays a client for the rounds in which its contribution was accepted. Anyone may call it."""
+        """Pays a client for rounds in which its contribution was accepted. Anyone may."""
         return self._prepare(
             "claimContributions",
             ("address", "uint96[]", "bytes[]"),
@@ -63,7 +63,7 @@ class Rewards(Contract):
         )
 
     def claim_service(self, member: Address, rounds: tuple[RoundId, ...]) -> Call:
-        """Pays a member for the rounds in which it attested what was decided. Anyone may call it."""
+        """Pays a member for rounds in which it attested what was decided. Anyone may."""
         return self._prepare(
             "claimService", ("address", "uint96[]"), {"member": member, "rounds": rounds}
         )
@@ -74,5 +74,5 @@ class Rewards(Contract):
         return int(values[0])
 
     def refund(self, job: JobId) -> Call:
-        """Gives the creator what is left of the budget, once. Anyone may call it."""
+        """Gives the creator what is left of the budget, once. Anyone may."""
         return self._prepare("refund", ("uint64",), {"job": job})
