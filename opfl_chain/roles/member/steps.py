@@ -1,0 +1,125 @@
+"""Steps in which members tell each other something, so that all honest ones hear the same.
+
+A step has two parts. Each member says its own, and then what it heard of all: `protocol.echo` says
+what counts. A part ends when everything has been heard, or at its block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from opfl_chain.protocol.echo import Common, Echo, SignedBody, common, echo_slot
+from opfl_chain.protocol.errors import ProtocolError
+from opfl_chain.protocol.hashing import keccak256
+from opfl_chain.roles.member.messages import Messages
+from opfl_chain.roles.member.store import MemberStore
+from opfl_chain.roles.node import Moment, Node
+from opfl_chain.roles.view.view import RoundView
+
+
+@dataclass(frozen=True)
+class StepEnds:
+    """The blocks at which the two parts of a step end."""
+
+    said: int
+    echoed: int
+
+
+def parts_of(start: int, end: int, count: int) -> list[int]:
+    """Cut the blocks of a phase into parts; return the block at which each ends."""
+    return [start + (end - start) * (part + 1) // count for part in range(count)]
+
+
+class Steps:
+    """One member's part in all steps."""
+
+    def __init__(self, node: Node, store: MemberStore, messages: Messages) -> None:
+        self._node = node
+        self._store = store
+        self._messages = messages
+
+    def take(
+        self,
+        round_: RoundView,
+        slot: int,
+        ends: StepEnds,
+        now: Moment,
+        own: Callable[[], bytes],
+    ) -> Common | None:
+        """Take part in a step, and return what all have said, or None while it is not over.
+
+        `own` makes our message; it is asked once, the message is stored before it is sent.
+        """
+        said = self._messages.own(round_, slot) or self._messages.say(round_, slot, own())
+        self._messages.tell(round_, slot, said)
+        if not self._echo(round_, slot, ends, now):
+            return None
+        counted = self._store.concluded(round_.opening, slot)
+        echoes = self._echoes(round_, slot)
+        if counted is None:
+            everyone = len(self._messages.seats(round_))
+            if len(echoes) < everyone and not now.has_come(ends.echoed):
+                self._messages.ask_all(round_, echo_slot(slot))
+                echoes = self._echoes(round_, slot)
+                if len(echoes) < everyone:
+                    return None
+            self._complete(round_, slot, echoes)
+            self._store.keep_concluded(round_.opening, slot, echoes)
+            counted = set(echoes)
+        echoes = {seat: echo for seat, echo in echoes.items() if seat in counted}
+        return self._conclude(round_, slot, said.body, echoes)
+
+    def _echo(self, round_: RoundView, slot: int, ends: StepEnds, now: Moment) -> bool:
+        """Say what we heard, once we heard everyone or the time is over; return whether we did."""
+        echo = self._messages.own(round_, echo_slot(slot))
+        if echo is None:
+            heard = self._heard(round_, slot)
+            if any(each is None for each in heard):
+                if not now.has_come(ends.said):
+                    self._messages.ask_all(round_, slot)
+                    heard = self._heard(round_, slot)
+                if any(each is None for each in heard) and not now.has_come(ends.said):
+                    return False
+            echo = self._messages.say(round_, echo_slot(slot), Echo(tuple(heard)).encode())
+        self._messages.tell(round_, echo_slot(slot), echo)
+        return True
+
+    def _heard(self, round_: RoundView, slot: int) -> list[bytes | None]:
+        """Hashes of what every seat said to us, ourselves included."""
+        found = []
+        for seat in range(len(self._messages.seats(round_))):
+            message = self._store.first_message(round_.opening, slot, seat)
+            found.append(keccak256(message.body) if message else None)
+        return found
+
+    def _echoes(self, round_: RoundView, slot: int) -> dict[int, Echo]:
+        """The echoes that we have, by seat; one that cannot be read says nothing."""
+        found = {}
+        for seat in range(len(self._messages.seats(round_))):
+            message = self._store.first_message(round_.opening, echo_slot(slot), seat)
+            if message is None:
+                continue
+            try:
+                found[seat] = Echo.decode(message.body)
+            except ProtocolError:
+                found[seat] = Echo((None, None, None))
+        return found
+
+    def _complete(self, round_: RoundView, slot: int, echoes: dict[int, Echo]) -> None:
+        """Fetch what others heard and we did not, from who heard it."""
+        seats = self._messages.seats(round_)
+        for teller, echo in echoes.items():
+            for author, content_hash in enumerate(echo.heard):
+                if content_hash is not None and teller != self._messages.seat(round_):
+                    self._messages.ask(round_, seats[teller], slot, author, content_hash)
+
+    def _conclude(
+        self, round_: RoundView, slot: int, own: bytes, echoes: dict[int, Echo]
+    ) -> Common:
+        bodies = {
+            (seat, keccak256(each.body)): SignedBody(each.body, each.signature)
+            for seat in range(len(self._messages.seats(round_)))
+            for each in self._store.messages(round_.opening, slot, seat)
+        }
+        return common(self._messages.seat(round_), own, echoes, bodies)
