@@ -33,6 +33,12 @@ _HASH_BYTES: Final = 32
 
 _LOGGER = logging.getLogger("opfl.committee")
 
+
+
+class BundleMissing(ProtocolError):
+    """A bundle that members agreed on has not reached us."""
+
+
 Welcome = Callable[[RoundView, Address], str | None]
 """Says why a bundle of a client is not taken at present, or None if it is."""
 
@@ -81,6 +87,18 @@ class Intake:
     def bundle(self, round_: RoundView, client: Address, content_hash: bytes) -> Bundle | None:
         kept = self.signed(round_, client, content_hash)
         return self._decoded(round_, kept.body) if kept else None
+
+    def required(self, round_: RoundView, client: Address, content_hash: bytes) -> Bundle:
+        """Return a bundle that must be here."""
+        if (found := self.bundle(round_, client, content_hash)) is None:
+            raise BundleMissing(
+                f"the {self._kind.name.lower()} of {client} in round {round_.number} is not here"
+            )
+        return found
+
+    def expected(self, round_: RoundView) -> Expected:
+        """The form of what clients send in a round."""
+        return self._expected(round_)
 
     def context(self, round_: RoundView, client: Address) -> bytes:
         """What binds a bundle to its client and round."""
