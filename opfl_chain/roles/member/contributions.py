@@ -8,7 +8,7 @@ from opfl_chain.chain.bindings.types import RollEntry as RollEvidence
 from opfl_chain.protocol.bundle import open_answer, open_contribution
 from opfl_chain.protocol.delivery import Claim, Delivery, Expected
 from opfl_chain.protocol.identifiers import Address
-from opfl_chain.protocol.roll import Roll
+from opfl_chain.protocol.roll import Roll, RollEntry
 from opfl_chain.protocol.sealing import SealingKey
 from opfl_chain.roles.member.intake import Intake
 from opfl_chain.roles.member.messages import Messages
@@ -38,10 +38,10 @@ class Contributions:
 
     def roll(self, round_: RoundView) -> Roll | None:
         """The roll on chain with its content hashes, which only members know."""
-        kept = self._store.roll(round_.opening)
-        if round_.roll is None or kept is None:
+        entries = self._store.roll(round_.opening)
+        if round_.roll is None or not entries:
             return None
-        roll = Roll.decode(kept)
+        roll = Roll.of(entries, is_public=self._node.job.terms.public_roll)
         return roll if roll.root == round_.roll.root else None
 
     def claims(self, round_: RoundView) -> dict[Address, Claim]:
@@ -67,10 +67,9 @@ class Contributions:
         Raise what is wrong with them, or that one is not here.
         """
         seat = self._messages.seat(round_)
-        roll = self.roll(round_)
-        content_hash = roll.content_hash(client) if roll else b""
+        entry = self._entry(round_, client)
         gradient = open_contribution(
-            self._gradients.required(round_, client, content_hash),
+            self._gradients.required(round_, client, entry.content_hash if entry else b""),
             seat,
             self._sealing_key,
             self._gradients.context(round_, client),
@@ -78,14 +77,14 @@ class Contributions:
         )
         if answer is None:
             return Delivery(gradient)
-        opened = open_answer(
+        training_input, advice, proof = open_answer(
             self._answers.required(round_, client, answer),
             seat,
             self._sealing_key,
             self._answers.context(round_, client),
             expected,
         )
-        return Delivery(gradient, opened.training_input, opened.advice, opened.proof)
+        return Delivery(gradient, training_input, advice, proof)
 
     def deliveries(
         self, round_: RoundView, expected: Expected, answers: Mapping[Address, bytes]
@@ -98,14 +97,16 @@ class Contributions:
 
     def evidence(self, round_: RoundView, client: Address) -> RollEvidence | None:
         """What shows on chain that a client contributed, if we have it."""
-        roll = self.roll(round_)
-        content_hash = roll.content_hash(client) if roll else None
-        if roll is None or content_hash is None:
+        roll, entry = self.roll(round_), self._entry(round_, client)
+        if roll is None or entry is None:
             return None
-        signed = self._gradients.signed(round_, client, content_hash)
-        bundle = self._gradients.bundle(round_, client, content_hash)
+        signed = self._gradients.signed(round_, client, entry.content_hash)
+        bundle = self._gradients.bundle(round_, client, entry.content_hash)
         if signed is None or bundle is None:
             return None
-        return RollEvidence(
-            bundle.commitment, bundle.rest_hash, tuple(roll.proof(client)), signed.signature
-        )
+        path = tuple(roll.proof(entry.client))
+        return RollEvidence(bundle.commitment, bundle.rest_hash, path, signed.signature)
+
+    def _entry(self, round_: RoundView, client: Address) -> RollEntry | None:
+        entries = self._store.roll(round_.opening)
+        return next((each for each in entries if each.address == client), None)

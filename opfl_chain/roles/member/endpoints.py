@@ -53,9 +53,10 @@ class MemberEndpoints:
     def roll(self, request: Request) -> Response:
         """Sign the roll that we agreed on."""
         round_ = self._round(request)
-        if (roll := self._rolls.agreed(round_)) is None or not roll.entries:
+        if (roll := self._rolls.agreed(round_)) is None:
             raise Refusal(HTTPStatus.NOT_FOUND, "this round has no roll here yet")
-        return self._signed(self._rolls.statement(round_, roll), root=tohex(roll.root))
+        statement = roll.statement(self._node.job.id, round_.number, round_.opening)
+        return self._signed(statement, root=tohex(roll.root))
 
     def partial(self, request: Request) -> Response:
         kept = self._store.partial(self._round(request).opening)

@@ -7,15 +7,13 @@ window is over, as often as it takes.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from opfl_chain.protocol.echo import LATER_SLOTS, Slot
-from opfl_chain.protocol.errors import ProtocolError
-from opfl_chain.protocol.identifiers import Address
-from opfl_chain.protocol.roll import candidates, decode_list, encode_list
+from opfl_chain.protocol.echo import Slot, readable, slot_number
+from opfl_chain.protocol.identifiers import Address, ClientIndex
+from opfl_chain.protocol.roll import Listed, candidates
 from opfl_chain.protocol.verdict import Outcome
 from opfl_chain.roles.member.contributions import Contributions
 from opfl_chain.roles.member.intake import Intake
@@ -27,8 +25,6 @@ from opfl_chain.roles.view.view import RoundView
 
 PARTS: Final = 16
 """Parts of a hearing. Each of its echoed steps takes two; the rest is for what is between them."""
-
-_LOGGER = logging.getLogger("opfl.committee")
 
 
 @dataclass(frozen=True)
@@ -42,9 +38,9 @@ class Hearing:
     start: int
     end: int
 
-    def slot(self, slot: int) -> int:
+    def slot(self, slot: Slot) -> int:
         """The slot of a step in this attempt."""
-        return slot + LATER_SLOTS * self.attempt
+        return slot_number(slot, self.attempt)
 
     def ends(self, first: int) -> StepEnds:
         """The blocks at which the two parts of a step end."""
@@ -81,7 +77,7 @@ class Answers:
 
     def refusal(self, round_: RoundView, client: Address) -> str | None:
         """Say why no answer of a client is taken, or None."""
-        view, moment = self._node.view, self._node.moment
+        moment = self._node.moment
         if moment is None or not round_.settled(moment.seen):
             return "it is not yet known who is audited: try again"
         claim = self._contributions.claims(round_).get(client)
@@ -91,7 +87,6 @@ class Answers:
             return f"{client} is not audited in round {round_.number}: do not send its input"
         if moment.head > round_.schedule.response or self._store.outcome(round_.opening, client):
             return f"answers for round {round_.number} were accepted until it was decided"
-        del view
         return None
 
     def all_here(self, round_: RoundView, clients: tuple[Address, ...]) -> bool:
@@ -111,28 +106,27 @@ class Answers:
         if lists is None:
             return None
         addresses = {self._index(client): client for client in hearing.clients}
-        read = {}
-        for seat, body in lists.values.items():
-            try:
-                read[seat] = decode_list(body) if body is not None else {}
-            except ProtocolError as error:
-                _LOGGER.warning("list of answers refused", extra={"reason": str(error)})
-                read[seat] = {}
+        most = len(self._node.view.clients())
+        read = readable(lists.values, lambda _, body: Listed.decode(body, most))
         found = {
             addresses[index]: content_hash
-            for index, content_hash in candidates(list(read.values())).items()
+            for index, content_hash in candidates(read.values()).items()
             if index in addresses
         }
         seats = self._messages.seats(round_)
         for client, content_hash in found.items():
             index = self._index(client)
-            tellers = [seats[seat] for seat, each in read.items() if each.get(index) == content_hash]
+            tellers = [
+                seats[seat]
+                for seat, each in read.items()
+                if each.hashes.get(index) == content_hash
+            ]
             self._intake.fetch(round_, client, content_hash, tellers)
         return found
 
     def _list(self, round_: RoundView, clients: tuple[Address, ...]) -> bytes:
         own = self._own(round_, clients)
-        return encode_list({self._index(client): found for client, found in own.items()})
+        return Listed({self._index(client): found for client, found in own.items()}).encode()
 
     def _own(self, round_: RoundView, clients: tuple[Address, ...]) -> dict[Address, bytes]:
         """The smallest answer that we have of each client, without those found to be invalid."""
@@ -147,7 +141,7 @@ class Answers:
                 found[client] = left[0]
         return found
 
-    def _index(self, client: Address) -> int:
+    def _index(self, client: Address) -> ClientIndex:
         return self._node.view.clients()[client].index
 
 

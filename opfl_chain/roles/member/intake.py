@@ -13,7 +13,8 @@ from typing import Final
 
 from opfl_chain.chain.keys import signer_of
 from opfl_chain.chain.rpc import checksum, tohex, unhex
-from opfl_chain.protocol.bundle import Bundle, BundleKind, bundle_context, largest_bundle
+from opfl_chain.protocol.bundle import Bundle, BundleKind, Limits, check_bundle
+from opfl_chain.protocol.bundle import context as bundle_context
 from opfl_chain.protocol.delivery import Expected
 from opfl_chain.protocol.errors import ProtocolError
 from opfl_chain.protocol.identifiers import Address
@@ -67,7 +68,7 @@ class Intake:
                 "POST",
                 f"/rounds/{{round}}/{name}/{{client}}",
                 self.take,
-                max_body_bytes=largest_bundle(self._kind, expected),
+                max_body_bytes=Limits.of(self._kind, expected).largest,
             ),
             Route("GET", f"/rounds/{{round}}/{name}/{{client}}/{{hash}}", self.serve),
         ]
@@ -109,7 +110,7 @@ class Intake:
         self, round_: RoundView, client: Address, content_hash: bytes, members: list[Address]
     ) -> bool:
         """Have a bundle that these members list; return whether it is here."""
-        most = largest_bundle(self._kind, self._expected(round_)) + _SIGNATURE_BYTES
+        most = self._limits(round_).largest + _SIGNATURE_BYTES
         path = f"/rounds/{round_.id}/{_PATHS[self._kind]}/{client}/{tohex(content_hash)}"
         for member in members:
             if self.has(round_, client, content_hash):
@@ -166,7 +167,7 @@ class Intake:
     ) -> SignedBundle:
         """Return a bundle that its client signed for this opening, or raise what is wrong."""
         bundle = self._decoded(round_, body)
-        bundle.verify(self.context(round_, client))
+        check_bundle(bundle, self.context(round_, client), self._expected(round_))
         statement = _STATEMENTS[self._kind](
             self._node.job.id, round_.number, round_.opening, client, bundle.content_hash
         )
@@ -178,7 +179,10 @@ class Intake:
         return SignedBundle(bundle.content_hash, body, signature)
 
     def _decoded(self, round_: RoundView, body: bytes) -> Bundle:
-        return Bundle.decode(body, self._kind, self._expected(round_))
+        return Bundle.decode(body, self._limits(round_))
+
+    def _limits(self, round_: RoundView) -> Limits:
+        return Limits.of(self._kind, self._expected(round_))
 
     def _client(self, request: Request) -> Address:
         try:

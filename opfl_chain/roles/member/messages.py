@@ -13,12 +13,13 @@ from typing import Final
 
 from opfl_chain.chain.keys import signer_of
 from opfl_chain.chain.rpc import tohex, unhex
+from opfl_chain.protocol.echo import Signed
 from opfl_chain.protocol.hashing import keccak256
 from opfl_chain.protocol.identifiers import Address
 from opfl_chain.protocol.signatures import SIGNATURE_BYTES
 from opfl_chain.protocol.statements import MemberMessage
 from opfl_chain.roles.member.requests import round_in, signature_in
-from opfl_chain.roles.member.store import MemberStore, SignedMessage
+from opfl_chain.roles.member.store import MemberStore
 from opfl_chain.roles.node import Node
 from opfl_chain.roles.peers import bytes_field, hex_field, object_in
 from opfl_chain.roles.view.view import RoundView
@@ -61,19 +62,19 @@ class Messages:
         seats = enumerate(self.seats(round_))
         return [(seat, member) for seat, member in seats if member != self._node.address]
 
-    def own(self, round_: RoundView, slot: int) -> SignedMessage | None:
+    def own(self, round_: RoundView, slot: int) -> Signed | None:
         """Our own message in a slot, if it is made."""
         return self._store.first_message(round_.opening, slot, self.seat(round_))
 
-    def say(self, round_: RoundView, slot: int, body: bytes) -> SignedMessage:
+    def say(self, round_: RoundView, slot: int, body: bytes) -> Signed:
         """Sign and store our message; one that is stored already stands."""
         if (known := self.own(round_, slot)) is not None:
             return known
-        message = SignedMessage(body, self._node.sign(self._statement(round_, slot, body)))
+        message = Signed(body, self._node.sign(self._statement(round_, slot, body)))
         self._store.keep_message(round_.opening, slot, self.seat(round_), message)
         return message
 
-    def tell(self, round_: RoundView, slot: int, own: SignedMessage) -> None:
+    def tell(self, round_: RoundView, slot: int, own: Signed) -> None:
         """Send our message to the peers that have not confirmed that they have it."""
         for seat, member in self.peers(round_):
             if self._store.has_told(round_.opening, slot, seat):
@@ -96,7 +97,7 @@ class Messages:
 
     def ask(
         self, round_: RoundView, member: Address, slot: int, seat: int, content_hash: bytes
-    ) -> SignedMessage | None:
+    ) -> Signed | None:
         """Return the message of a seat with this hash, from our store or from a member."""
         known = self._store.message(round_.opening, slot, seat, content_hash)
         if known is None:
@@ -117,7 +118,7 @@ class Messages:
             path += f"/{tohex(content_hash)}"
         with contextlib.suppress(TransportError):
             found = object_in(self._node.peers.ask_member(member, path, 2 * MOST_MESSAGE_BYTES))
-            message = SignedMessage(
+            message = Signed(
                 bytes_field(found, "body"), hex_field(found, "signature", SIGNATURE_BYTES)
             )
             if self._is_signed(round_, slot, seat, message):
@@ -128,7 +129,7 @@ class Messages:
     def take(self, request: Request) -> Response:
         """Store a peer's message."""
         round_, slot, seat = round_in(self._node, request), _slot(request), _seat(request)
-        message = SignedMessage(request.body, signature_in(request))
+        message = Signed(request.body, signature_in(request))
         if not self._is_signed(round_, slot, seat, message):
             raise Refusal(
                 HTTPStatus.UNAUTHORIZED,
@@ -157,7 +158,7 @@ class Messages:
         return _response(self._store.message(round_.opening, slot, seat, content_hash))
 
     def _is_signed(
-        self, round_: RoundView, slot: int, seat: int, message: SignedMessage
+        self, round_: RoundView, slot: int, seat: int, message: Signed
     ) -> bool:
         statement = self._statement(round_, slot, message.body)
         signer = signer_of(statement, self._node.job.domain, message.signature)
@@ -169,7 +170,7 @@ class Messages:
         )
 
 
-def _response(message: SignedMessage | None) -> Response:
+def _response(message: Signed | None) -> Response:
     if message is None:
         raise Refusal(HTTPStatus.NOT_FOUND, "there is no such message yet")
     return Response.json({"body": tohex(message.body), "signature": tohex(message.signature)})

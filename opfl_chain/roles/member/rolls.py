@@ -7,32 +7,16 @@ its bundle from each other, open their parts, and drop it if one shows that its 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 
 from opfl_chain.chain.keys import signer_of
 from opfl_chain.chain.rpc import tohex
-from opfl_chain.protocol.bundle import (
-    DoesNotOpen,
-    complain,
-    complaint_stands,
-    open_contribution,
-)
-from opfl_chain.protocol.echo import Common, Slot
-from opfl_chain.protocol.errors import ProtocolError
+from opfl_chain.protocol.bundle import complain, complaint_stands, open_contribution
+from opfl_chain.protocol.echo import Common, Slot, readable
+from opfl_chain.protocol.errors import DoesNotOpen
 from opfl_chain.protocol.identifiers import Address, ClientIndex
-from opfl_chain.protocol.roll import (
-    ClientComplaint,
-    Roll,
-    RollEntry,
-    candidates,
-    decode_complaints,
-    decode_list,
-    encode_complaints,
-    encode_list,
-)
+from opfl_chain.protocol.roll import Complaints, Listed, Roll, RollEntry, candidates, exclude
 from opfl_chain.protocol.sealing import SealingKey
 from opfl_chain.protocol.signatures import SIGNATURE_BYTES
-from opfl_chain.protocol.statements import Roll as RollStatement
 from opfl_chain.roles.member.intake import Intake
 from opfl_chain.roles.member.messages import Messages
 from opfl_chain.roles.member.steps import StepEnds, Steps, parts_of
@@ -67,6 +51,7 @@ class RollDuty:
         self._steps = steps
         self._intake = intake
         self._sealing_key = sealing_key
+        self._agreed_at: dict[bytes, int] = {}
 
     def refusal(self, round_: RoundView, client: Address) -> str | None:
         """Say why no contribution of a client is taken, or None."""
@@ -84,29 +69,19 @@ class RollDuty:
         if not (self._all_delivered(round_) or now.has_come(round_.schedule.deliver)):
             return
         roll = self.agreed(round_) or self._agree(round_, now)
-        if roll is None or not roll.entries:
+        if roll is None:
             return
+        # Whoever is first in this round commits at once, the others if it does not.
         place = place_of(self._messages.seat(round_), round_.number)
-        since = self._node.moment.head if self._node.moment else round_.schedule.deliver
-        del since
-        if now.has_come(turn_of(place, round_.opened_at)):
+        since = self._agreed_at.setdefault(round_.opening, now.head)
+        if now.has_come(turn_of(place, since)):
             self._commit(round_, roll)
 
     def agreed(self, round_: RoundView) -> Roll | None:
-        """The roll that members agreed on, if they did."""
-        kept = self._store.roll(round_.opening)
-        return Roll.decode(kept) if kept is not None else None
-
-    def statement(self, round_: RoundView, roll: Roll) -> RollStatement:
+        """The roll that members agreed on, if they did and anybody is on it."""
+        entries = self._store.roll(round_.opening)
         public = self._node.job.terms.public_roll
-        return RollStatement(
-            self._node.job.id,
-            round_.number,
-            round_.opening,
-            roll.root,
-            roll.count,
-            roll.pairs_hash if public else Roll.NO_PAIRS_HASH,
-        )
+        return Roll.of(entries, is_public=public) if entries else None
 
     def _all_delivered(self, round_: RoundView) -> bool:
         if self._messages.own(round_, Slot.LIST) is not None:
@@ -127,118 +102,108 @@ class RollDuty:
             Slot.COMPLAINTS,
             StepEnds(*ends[2:4]),
             now,
-            lambda: encode_complaints(self._complaints(round_, named, lists)),
+            lambda: self._complaints(round_, named, self._read(lists)).encode(),
         )
         if told is None:
             return None
-        roll = self._roll(round_, named, self._standing(round_, named, told))
-        if roll is not None:
-            self._store.keep_roll(round_.opening, roll.encode())
-        return roll
+        left = exclude(named, self._standing(round_, named, told))
+        entries = self._entries(round_, left)
+        if not entries:
+            return None
+        self._store.keep_roll(round_.opening, entries)
+        return self.agreed(round_)
 
     # --- lists
 
     def _list(self, round_: RoundView) -> bytes:
         """The contributions that we have, the smallest hash of each client."""
-        view = self._node.view
-        indices = {each.address: each.index for each in view.eligible(round_)}
-        return encode_list(
+        indices = {each.address: each.index for each in self._node.view.eligible(round_)}
+        return Listed(
             {
                 indices[client]: hashes[0]
                 for client, hashes in self._intake.hashes(round_).items()
                 if client in indices
             }
-        )
+        ).encode()
+
+    def _read(self, lists: Common) -> dict[int, Listed]:
+        most = len(self._node.view.clients())
+        return readable(lists.values, lambda _, body: Listed.decode(body, most))
 
     def _candidates(self, round_: RoundView, lists: Common) -> dict[ClientIndex, bytes]:
         """Clients that two lists name, with the content hash that counts."""
         eligible = {each.index for each in self._node.view.eligible(round_)}
-        read = []
-        for body in lists.values.values():
-            try:
-                read.append(decode_list(body) if body is not None else {})
-            except ProtocolError as error:
-                _LOGGER.warning("list refused", extra={"reason": str(error)})
-                read.append({})
-        named = candidates(read)
+        named = candidates(self._read(lists).values())
         return {client: each for client, each in named.items() if client in eligible}
 
     # --- complaints
 
     def _complaints(
-        self, round_: RoundView, named: dict[ClientIndex, bytes], lists: Common
-    ) -> list[ClientComplaint]:
-        """Show which candidates do not open for us. What nobody gives us is not on the roll."""
-        seats, found = self._messages.seats(round_), []
+        self, round_: RoundView, named: dict[ClientIndex, bytes], lists: dict[int, Listed]
+    ) -> Complaints:
+        """Show which candidates do not open for us."""
+        seats, filed = self._messages.seats(round_), {}
         for client, content_hash in named.items():
             address = self._address(client)
             tellers = [
                 seats[seat]
-                for seat, body in lists.values.items()
-                if body is not None and decode_list(body).get(client) == content_hash
+                for seat, listed in lists.items()
+                if listed.hashes.get(client) == content_hash
             ]
             self._intake.fetch(round_, address, content_hash, tellers)
             bundle = self._intake.bundle(round_, address, content_hash)
             if bundle is None:
                 continue
             seat, context = self._messages.seat(round_), self._intake.context(round_, address)
+            expected = self._intake.expected(round_)
             try:
-                open_contribution(bundle, seat, self._sealing_key, context, self._expected(round_))
+                open_contribution(bundle, seat, self._sealing_key, context, expected)
             except DoesNotOpen as error:
-                _LOGGER.info("contribution does not open", extra={"client": client, "why": str(error)})
-                complaint = complain(bundle, seat, self._sealing_key, context)
-                found.append(ClientComplaint(client, content_hash, complaint))
-        return found
+                reason = {"client": client, "reason": str(error)}
+                _LOGGER.info("contribution does not open", extra=reason)
+                filed[client] = content_hash, complain(bundle, seat, self._sealing_key, context)
+        return Complaints(filed)
 
     def _standing(
         self, round_: RoundView, named: dict[ClientIndex, bytes], told: Common
-    ) -> set[ClientIndex]:
+    ) -> set[tuple[ClientIndex, bytes]]:
         """Candidates about which someone has shown that its part does not open."""
-        excluded = set()
-        seats = self._messages.seats(round_)
-        for seat, body in told.values.items():
-            key = self._node.view.sealing_key(seats[seat])
-            try:
-                complaints = decode_complaints(body) if body is not None else []
-            except ProtocolError as error:
-                _LOGGER.warning("complaints refused", extra={"seat": seat, "reason": str(error)})
-                continue
-            for each in complaints:
-                address = self._address(each.client)
-                bundle = self._intake.bundle(round_, address, each.content_hash)
-                if named.get(each.client) != each.content_hash or bundle is None or key is None:
+        found, seats, most = set(), self._messages.seats(round_), len(named)
+        said = readable(told.values, lambda seat, body: Complaints.decode(body, seat, most))
+        for seat, complaints in said.items():
+            key = self._node.view.sealing_key(seats[seat]) or b""
+            for client, (content_hash, complaint) in complaints.filed.items():
+                if named.get(client) != content_hash:
                     continue
+                address = self._address(client)
+                bundle = self._intake.bundle(round_, address, content_hash)
                 context = self._intake.context(round_, address)
-                expected = self._expected(round_)
-                if complaint_stands(bundle, seat, key, each.complaint, context, expected):
-                    excluded.add(each.client)
-        return excluded
+                expected = self._intake.expected(round_)
+                if bundle and complaint_stands(bundle, key, complaint, context, expected):
+                    found.add((client, content_hash))
+        return found
 
     # --- the roll
 
-    def _roll(
-        self, round_: RoundView, named: dict[ClientIndex, bytes], excluded: set[ClientIndex]
-    ) -> Roll | None:
-        """Return the roll, or None while a bundle on it is missing here."""
+    def _entries(
+        self, round_: RoundView, left: dict[ClientIndex, bytes]
+    ) -> list[RollEntry] | None:
+        """Return the entries of the roll, or None while a bundle on it is missing here."""
         entries = []
-        for client, content_hash in sorted(named.items()):
-            if client in excluded:
-                continue
+        for client, content_hash in left.items():
             address = self._address(client)
+            peers = [member for _, member in self._messages.peers(round_)]
+            self._intake.fetch(round_, address, content_hash, peers)
             bundle = self._intake.bundle(round_, address, content_hash)
             if bundle is None:
-                _LOGGER.warning("bundle on the roll is missing", extra={"client": client})
-                self._intake.fetch(
-                    round_, address, content_hash, [m for _, m in self._messages.peers(round_)]
-                )
                 self._node.agenda.again()
                 return None
             entries.append(RollEntry(client, address, bundle.commitment, content_hash))
-        return Roll(tuple(entries))
+        return entries
 
     def _commit(self, round_: RoundView, roll: Roll) -> None:
         """Put the roll on chain with our signature and another one."""
-        statement = self.statement(round_, roll)
+        statement = roll.statement(self._node.job.id, round_.number, round_.opening)
         signatures = [self._node.sign(statement)]
         for _, member in self._messages.peers(round_):
             try:
@@ -251,14 +216,11 @@ class RollDuty:
         if len(signatures) < 2:
             self._node.agenda.again()
             return
-        public = self._node.job.terms.public_roll
         call = self._node.job.contracts.rounds.commit_roll(
-            round_.id, roll.root, roll.count, roll.pairs if public else b"", tuple(signatures[:2])
+            round_.id, roll.root, roll.count, roll.pairs, tuple(signatures[:2])
         )
         self._node.send(call, f"roll {round_.number} {tohex(round_.opening)}")
 
-    def _expected(self, round_: RoundView):  # type: ignore[no-untyped-def]
-        return self._intake.expected(round_)
-
     def _address(self, client: ClientIndex) -> Address:
-        return self._node.view.client_at(client).address
+        found = {each.index: each.address for each in self._node.view.clients().values()}
+        return found[client]

@@ -9,9 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from opfl_chain.protocol.echo import Common, Echo, SignedBody, common, echo_slot
+from opfl_chain.protocol.echo import (
+    Common,
+    Echo,
+    Signed,
+    common,
+    echo_of,
+    is_concluded,
+    missing_bodies,
+)
 from opfl_chain.protocol.errors import ProtocolError
-from opfl_chain.protocol.hashing import keccak256
 from opfl_chain.roles.member.messages import Messages
 from opfl_chain.roles.member.store import MemberStore
 from opfl_chain.roles.node import Moment, Node
@@ -58,68 +65,62 @@ class Steps:
         counted = self._store.concluded(round_.opening, slot)
         echoes = self._echoes(round_, slot)
         if counted is None:
-            everyone = len(self._messages.seats(round_))
-            if len(echoes) < everyone and not now.has_come(ends.echoed):
-                self._messages.ask_all(round_, echo_slot(slot))
+            seat = self._messages.seat(round_)
+            if not is_concluded(seat, echoes) and not now.has_come(ends.echoed):
+                self._messages.ask_all(round_, echo_of(slot))
                 echoes = self._echoes(round_, slot)
-                if len(echoes) < everyone:
+                if not is_concluded(seat, echoes):
                     return None
             self._complete(round_, slot, echoes)
             self._store.keep_concluded(round_.opening, slot, echoes)
             counted = set(echoes)
         echoes = {seat: echo for seat, echo in echoes.items() if seat in counted}
-        return self._conclude(round_, slot, said.body, echoes)
+        own_seat = self._messages.seat(round_)
+        return common(own_seat, said.body, echoes, self._bodies(round_, slot))
 
     def _echo(self, round_: RoundView, slot: int, ends: StepEnds, now: Moment) -> bool:
         """Say what we heard, once we heard everyone or the time is over; return whether we did."""
-        echo = self._messages.own(round_, echo_slot(slot))
+        echo = self._messages.own(round_, echo_of(slot))
         if echo is None:
-            heard = self._heard(round_, slot)
-            if any(each is None for each in heard):
-                if not now.has_come(ends.said):
-                    self._messages.ask_all(round_, slot)
-                    heard = self._heard(round_, slot)
-                if any(each is None for each in heard) and not now.has_come(ends.said):
+            heard, everyone = self._heard(round_, slot), len(self._messages.seats(round_))
+            if len(heard) < everyone and not now.has_come(ends.said):
+                self._messages.ask_all(round_, slot)
+                heard = self._heard(round_, slot)
+                if len(heard) < everyone:
                     return False
-            echo = self._messages.say(round_, echo_slot(slot), Echo(tuple(heard)).encode())
-        self._messages.tell(round_, echo_slot(slot), echo)
+            echo = self._messages.say(round_, echo_of(slot), Echo.of(heard).encode())
+        self._messages.tell(round_, echo_of(slot), echo)
         return True
 
-    def _heard(self, round_: RoundView, slot: int) -> list[bytes | None]:
-        """Hashes of what every seat said to us, ourselves included."""
-        found = []
+    def _heard(self, round_: RoundView, slot: int) -> dict[int, bytes]:
+        """What every seat said to us first, ourselves included."""
+        found = {}
         for seat in range(len(self._messages.seats(round_))):
             message = self._store.first_message(round_.opening, slot, seat)
-            found.append(keccak256(message.body) if message else None)
+            if message is not None:
+                found[seat] = message.body
         return found
 
     def _echoes(self, round_: RoundView, slot: int) -> dict[int, Echo]:
-        """The echoes that we have, by seat; one that cannot be read says nothing."""
+        """The echoes that we have, by seat; one that cannot be read says that nothing was heard."""
         found = {}
-        for seat in range(len(self._messages.seats(round_))):
-            message = self._store.first_message(round_.opening, echo_slot(slot), seat)
-            if message is None:
-                continue
+        for seat, body in self._heard(round_, echo_of(slot)).items():
             try:
-                found[seat] = Echo.decode(message.body)
+                found[seat] = Echo.decode(body)
             except ProtocolError:
-                found[seat] = Echo((None, None, None))
+                found[seat] = Echo.of({})
         return found
 
     def _complete(self, round_: RoundView, slot: int, echoes: dict[int, Echo]) -> None:
         """Fetch what others heard and we did not, from who heard it."""
-        seats = self._messages.seats(round_)
-        for teller, echo in echoes.items():
-            for author, content_hash in enumerate(echo.heard):
-                if content_hash is not None and teller != self._messages.seat(round_):
-                    self._messages.ask(round_, seats[teller], slot, author, content_hash)
+        seats, bodies = self._messages.seats(round_), self._bodies(round_, slot)
+        wanted = missing_bodies(self._messages.seat(round_), echoes, bodies)
+        for (author, content_hash), teller in wanted.items():
+            self._messages.ask(round_, seats[teller], slot, author, content_hash)
 
-    def _conclude(
-        self, round_: RoundView, slot: int, own: bytes, echoes: dict[int, Echo]
-    ) -> Common:
-        bodies = {
-            (seat, keccak256(each.body)): SignedBody(each.body, each.signature)
+    def _bodies(self, round_: RoundView, slot: int) -> dict[tuple[int, bytes], Signed]:
+        return {
+            (seat, each.hash): each
             for seat in range(len(self._messages.seats(round_)))
             for each in self._store.messages(round_.opening, slot, seat)
         }
-        return common(self._messages.seat(round_), own, echoes, bodies)

@@ -6,13 +6,14 @@ starts from nothing, and nothing that was said about the other one is said about
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from opfl_chain.protocol.bundle import BundleKind
-from opfl_chain.protocol.hashing import keccak256
-from opfl_chain.protocol.identifiers import Address
+from opfl_chain.protocol.echo import Signed
+from opfl_chain.protocol.identifiers import Address, ClientIndex
+from opfl_chain.protocol.roll import RollEntry
 from opfl_chain.protocol.verdict import Outcome
 from opfl_chain.roles.state import State
 
@@ -31,7 +32,10 @@ CREATE TABLE IF NOT EXISTS told (
 CREATE TABLE IF NOT EXISTS concluded (
     opening BLOB, slot INTEGER, echoed TEXT, PRIMARY KEY (opening, slot)
 );
-CREATE TABLE IF NOT EXISTS rolls (opening BLOB PRIMARY KEY, body BLOB);
+CREATE TABLE IF NOT EXISTS rolls (
+    opening BLOB, client INTEGER, address TEXT, commitment BLOB, content_hash BLOB,
+    PRIMARY KEY (opening, client)
+);
 CREATE TABLE IF NOT EXISTS partials (opening BLOB PRIMARY KEY, message BLOB, signature BLOB);
 CREATE TABLE IF NOT EXISTS sheets (opening BLOB, slot INTEGER, body BLOB, PRIMARY KEY (opening, slot));
 CREATE TABLE IF NOT EXISTS verdicts (opening BLOB PRIMARY KEY, passes BLOB);
@@ -58,14 +62,6 @@ class SignedBundle:
     """A client's bundle in its wire format, with the signature of its content hash."""
 
     content_hash: bytes
-    body: bytes
-    signature: bytes
-
-
-@dataclass(frozen=True)
-class SignedMessage:
-    """A member's message, signed by it."""
-
     body: bytes
     signature: bytes
 
@@ -119,22 +115,22 @@ class MemberStore:
 
     # --- messages of members
 
-    def keep_message(self, opening: bytes, slot: int, seat: int, message: SignedMessage) -> None:
+    def keep_message(self, opening: bytes, slot: int, seat: int, message: Signed) -> None:
         """Store a message durably, beside others of the same slot if there are any."""
         self._state.write(
             "INSERT OR IGNORE INTO messages VALUES (?, ?, ?, ?, ?, ?)",
             opening,
             slot,
             seat,
-            keccak256(message.body),
+            message.hash,
             message.body,
             message.signature,
         )
 
-    def messages(self, opening: bytes, slot: int, seat: int) -> list[SignedMessage]:
+    def messages(self, opening: bytes, slot: int, seat: int) -> list[Signed]:
         """All messages of a seat in a slot, in the order in which they came."""
         return [
-            SignedMessage(*row)
+            Signed(*row)
             for row in self._state.all(
                 "SELECT body, signature FROM messages"
                 " WHERE opening = ? AND slot = ? AND seat = ? ORDER BY rowid",
@@ -144,13 +140,13 @@ class MemberStore:
             )
         ]
 
-    def first_message(self, opening: bytes, slot: int, seat: int) -> SignedMessage | None:
+    def first_message(self, opening: bytes, slot: int, seat: int) -> Signed | None:
         found = self.messages(opening, slot, seat)
         return found[0] if found else None
 
     def message(
         self, opening: bytes, slot: int, seat: int, content_hash: bytes
-    ) -> SignedMessage | None:
+    ) -> Signed | None:
         row = self._state.one(
             "SELECT body, signature FROM messages"
             " WHERE opening = ? AND slot = ? AND seat = ? AND content_hash = ?",
@@ -159,7 +155,7 @@ class MemberStore:
             seat,
             content_hash,
         )
-        return SignedMessage(*row) if row else None
+        return Signed(*row) if row else None
 
     def slots(self, opening: bytes) -> list[int]:
         rows = self._state.all(
@@ -188,12 +184,31 @@ class MemberStore:
 
     # --- findings
 
-    def keep_roll(self, opening: bytes, body: bytes) -> None:
-        self._state.write("INSERT OR IGNORE INTO rolls VALUES (?, ?)", opening, body)
+    def keep_roll(self, opening: bytes, entries: Sequence[RollEntry]) -> None:
+        """Store the roll that members agreed on; the first one of an opening stands."""
+        with self._state.transaction():
+            if self.roll(opening):
+                return
+            for each in entries:
+                self._state.write(
+                    "INSERT INTO rolls VALUES (?, ?, ?, ?, ?)",
+                    opening,
+                    each.client,
+                    each.address,
+                    each.commitment,
+                    each.content_hash,
+                )
 
-    def roll(self, opening: bytes) -> bytes | None:
-        row = self._state.one("SELECT body FROM rolls WHERE opening = ?", opening)
-        return row[0] if row else None
+    def roll(self, opening: bytes) -> list[RollEntry]:
+        """The entries of the roll that members agreed on; empty before."""
+        return [
+            RollEntry(ClientIndex(client), address, commitment, content_hash)
+            for client, address, commitment, content_hash in self._state.all(
+                "SELECT client, address, commitment, content_hash FROM rolls WHERE opening = ?"
+                " ORDER BY client",
+                opening,
+            )
+        ]
 
     def keep_partial(self, opening: bytes, message: bytes, signature: bytes) -> None:
         """Store our signature of the one roll of a round."""
