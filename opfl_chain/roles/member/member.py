@@ -9,10 +9,9 @@ from opfl_chain.chain.keys import load_bls_key
 from opfl_chain.mpc.session.party import Party
 from opfl_chain.mpc.session.party_config import PartyConfig
 from opfl_chain.protocol.bundle import BundleKind
-from opfl_chain.protocol.commitments import Scheme
 from opfl_chain.protocol.delivery import Expected
+from opfl_chain.protocol.echo import Slot
 from opfl_chain.protocol.hashing import keccak256
-from opfl_chain.protocol.identifiers import Address
 from opfl_chain.protocol.randomness import proof_of_possession_message
 from opfl_chain.protocol.sealing import derived_key
 from opfl_chain.protocol.verdict import Outcome, Verdict
@@ -66,7 +65,7 @@ class Member(Node):
             self.close()
             raise JobUnusable(f"{self.address} is neither member nor standby of job {self.job.id}")
         self._bls_key = load_bls_key(settings.bls_keystore, settings.account.password())
-        self._sealing_key = derived_key(keccak256(bytes(self.account.key)), b"member")
+        self.sealing_key = derived_key(keccak256(bytes(self.account.key)), b"member")
         self.store = MemberStore(self.state)
         self.models = Models(self.view, self.state)
         self.messages = Messages(self, self.store)
@@ -86,12 +85,12 @@ class Member(Node):
             self._expected,
             lambda round_, client: self.answers.refusal(round_, client),
         )
-        self._intakes = gradients, answers
+        self.gradient_intake, self.answer_intake = gradients, answers
         self.contributions = Contributions(
-            self, self.store, self.messages, gradients, answers, self._sealing_key
+            self, self.store, self.messages, gradients, answers, self.sealing_key
         )
         self.rolls = RollDuty(
-            self, self.store, self.messages, self.steps, gradients, self._sealing_key
+            self, self.store, self.messages, self.steps, gradients, self.sealing_key
         )
         self.answers = Answers(
             self, self.store, self.messages, self.steps, answers, self.contributions
@@ -135,7 +134,7 @@ class Member(Node):
         return [
             *own.routes(),
             *self.messages.routes(),
-            *(route for intake in self._intakes for route in intake.routes(expected)),
+            *(route for intake in (self.gradient_intake, self.answer_intake) for route in intake.routes(expected)),
             *self._audits.routes(),
         ]
 
@@ -207,7 +206,7 @@ class Member(Node):
         claims = self.contributions.claims(round_)
         audited = tuple(client for client, claim in claims.items() if claim.audited)
         ready = self.answers.all_here(round_, audited) or now.has_come(round_.schedule.answer)
-        if not ready and not self._audits.has_begun(round_):
+        if not ready and self.messages.own(round_, Slot.ANSWERS) is None:
             return None
         hearing = Hearing(
             round_, 0, audited, round_.schedule.answer, round_.schedule.attest - 1
@@ -275,7 +274,7 @@ class Member(Node):
         joined = self.view.joined(self.address)
         if not joined and not now.has_come(self.job.enrolment_end):
             call = jobs.join_committee(
-                self.job.id, self._sealing_key.public, value=self.job.terms.member_stake
+                self.job.id, self.sealing_key.public, value=self.job.terms.member_stake
             )
             self.send(call, "join")
         elif not joined and now.has_seen(self.job.enrolment_end):
@@ -357,11 +356,3 @@ class Member(Node):
             settings.mpc_listen_host,
             settings.mpc_link_ports,
         )
-
-
-def _unaudited_pass(scheme: Scheme) -> bool:
-    """Return whether a contribution that is not audited passes by being on the roll."""
-    return scheme is Scheme.SHARES
-
-
-__all__ = ["Address", "Member"]
