@@ -81,6 +81,11 @@ class RoundView:
     aggregate_hash: bytes | None
     next_model_hash: bytes | None
 
+    @property
+    def name(self) -> str:
+        """Number and opening, for keys of transactions: a round opened again is another one."""
+        return f"{self.number} {self.opening.hex()}"
+
     def settled(self, block: int) -> bool:
         """Return whether it is known who is audited, once all blocks up to this one were seen."""
         overdue = self.roll is not None and block >= self.schedule.beacon
@@ -207,8 +212,14 @@ class ChainView:
         return row[0] if row else None
 
     @property
+    def closed_at(self) -> int | None:
+        """The block after which no further round can open."""
+        row = self._one("SELECT block FROM closed")
+        return row[0] if row else None
+
+    @property
     def is_closed(self) -> bool:
-        return self._one("SELECT 1 FROM closed") is not None
+        return self.closed_at is not None
 
     @property
     def can_start(self) -> bool:
@@ -279,6 +290,10 @@ class ChainView:
     def client(self, address: Address) -> ClientView | None:
         row = self._one("SELECT place, root FROM clients WHERE address = ?", address)
         return ClientView(address, ClientIndex(row[0]), row[1]) if row else None
+
+    def client_at(self, index: ClientIndex) -> ClientView | None:
+        row = self._one("SELECT address, root FROM clients WHERE place = ?", index)
+        return ClientView(row[0], index, row[1]) if row else None
 
     def client_status(self, client: Address, block: int | None = None) -> ClientStatus:
         """Status at the end of a block; by default the current one."""
