@@ -24,22 +24,20 @@ from opfl_chain.protocol.ring import (
     unsigned_words,
 )
 
-FEWEST_CONTRIBUTIONS: Final = 2
-"""The minimum for opening a sum: a sum of one would reveal that contribution."""
-
 NOTHING: Final = np.zeros(0, dtype="<i8")
 """The aggregate of a round that opens nothing: the model stays as it was."""
 
 
-def sum_components(accepted: Sequence[Held]) -> Held:
+def sum_components(accepted: Sequence[Held], fewest: int) -> Held:
     """Add up the components that one member holds of the accepted contributions.
 
+    The terms of the job say how many contributions a sum has at least: one of few reveals them.
     In the scheme ``mpc``, pass them without the words of the salt, which must not be opened.
     """
-    if len(accepted) < FEWEST_CONTRIBUTIONS:
+    if len(accepted) < max(fewest, 1):
         raise ShareError(
-            f"a sum of {len(accepted)} contributions would reveal them: at least"
-            f" {FEWEST_CONTRIBUTIONS} are needed"
+            f"a sum of {len(accepted)} contributions is not opened, the terms ask for at least"
+            f" {fewest}"
         )
     _check_sizes("accepted contributions", [part for held in accepted for part in held])
     own, following = (_added(parts) for parts in zip(*accepted, strict=True))
