@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from opfl_chain.chain.bindings.types import ChargeStatus, MemberFault
+from opfl_chain.chain.bindings.types import Outcome as OutcomeOnChain
 from opfl_chain.chain.contracts.contract import Call
 from opfl_chain.chain.keys import signer_of
 from opfl_chain.chain.rpc import tohex
-from opfl_chain.protocol.echo import Equivocation
+from opfl_chain.protocol.echo import Signed
 from opfl_chain.protocol.identifiers import Address
 from opfl_chain.protocol.signatures import SIGNATURE_BYTES
 from opfl_chain.protocol.statements import AuditOutcome, MemberFaultStatement, Statement
-from opfl_chain.protocol.verdict import Outcome, has_passed
+from opfl_chain.protocol.verdict import Outcome, Verdict
 from opfl_chain.roles.member.contributions import Contributions
 from opfl_chain.roles.member.store import MemberStore
 from opfl_chain.roles.node import Moment, Node
@@ -56,11 +57,12 @@ class Charges:
         passes = self._node.view.decided_passes(round_)
         if passes is None:
             return []
+        passed = Verdict.decode(passes).passed
         return [
             client
             for client, claim in self._contributions.claims(round_).items()
             if claim.audited
-            and not has_passed(passes, claim.client)
+            and claim.client not in passed
             and not _is_decided(self._node.view.charge(round_, client))
         ]
 
@@ -100,7 +102,7 @@ class Charges:
             call = (
                 charges.acquit(round_.id, client, signatures)
                 if outcome is Outcome.PASSED
-                else charges.charge(round_.id, client, outcome, signatures)
+                else charges.charge(round_.id, client, OutcomeOnChain(int(outcome)), signatures)
             )
             self._node.send(call, f"{outcome.name.lower()} {_name(round_)} {client}")
 
@@ -123,12 +125,18 @@ class Charges:
         if member != self._node.address:
             self._store.keep_fault(round_.opening, member, int(fault))
 
-    def convict(self, round_: RoundView, member: Address, found: Equivocation) -> None:
+    def convict(
+        self, round_: RoundView, member: Address, slot: int, two: tuple[Signed, Signed]
+    ) -> None:
         """Show that a member signed two messages for one slot."""
         if self._node.view.is_penalised(round_.id, member, MemberFault.EQUIVOCATION):
             return
         call = self._node.job.contracts.charges.penalise_equivocation(
-            round_.id, member, found.slot, found.content_hashes, found.signatures
+            round_.id,
+            member,
+            slot,
+            (two[0].hash, two[1].hash),
+            (two[0].signature, two[1].signature),
         )
         self._node.send(call, f"equivocation {_name(round_)} {member}")
 

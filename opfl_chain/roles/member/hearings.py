@@ -117,9 +117,7 @@ class Answers:
         for client, content_hash in found.items():
             index = self._index(client)
             tellers = [
-                seats[seat]
-                for seat, each in read.items()
-                if each.hashes.get(index) == content_hash
+                seats[seat] for seat, each in read.items() if each.hashes.get(index) == content_hash
             ]
             self._intake.fetch(round_, client, content_hash, tellers)
         return found

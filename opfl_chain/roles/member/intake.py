@@ -35,7 +35,6 @@ _HASH_BYTES: Final = 32
 _LOGGER = logging.getLogger("opfl.committee")
 
 
-
 class BundleMissing(ProtocolError):
     """A bundle that members agreed on has not reached us."""
 
@@ -194,4 +193,7 @@ class Intake:
         return client
 
 
-_STATEMENTS: Final = {BundleKind.CONTRIBUTION: Contribution, BundleKind.ANSWER: Answer}
+_STATEMENTS: Final[dict[BundleKind, type[Contribution] | type[Answer]]] = {
+    BundleKind.CONTRIBUTION: Contribution,
+    BundleKind.ANSWER: Answer,
+}

@@ -95,9 +95,7 @@ class MeetingAudits(JointAudits):
             return claims
         return {client: claims[client] for client in hearing.clients if client in claims}
 
-    def _claims(
-        self, hearing: Hearing, answers: Mapping[Address, bytes]
-    ) -> dict[Address, Claim]:
+    def _claims(self, hearing: Hearing, answers: Mapping[Address, bytes]) -> dict[Address, Claim]:
         """The contributions that go into MPC.
 
         In the scheme `shares`, a contribution on the roll has opened its commitment already.

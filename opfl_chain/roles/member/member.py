@@ -127,14 +127,16 @@ class Member(Node):
         return self.judging.expected(self.seat(round_) or 0)
 
     def routes(self) -> list[Route]:
-        own = MemberEndpoints(
-            self, self.store, self.models, self.rolls, self.sums, self.charges
-        )
+        own = MemberEndpoints(self, self.store, self.models, self.rolls, self.sums, self.charges)
         expected = self.judging.expected(0)
         return [
             *own.routes(),
             *self.messages.routes(),
-            *(route for intake in (self.gradient_intake, self.answer_intake) for route in intake.routes(expected)),
+            *(
+                route
+                for intake in (self.gradient_intake, self.answer_intake)
+                for route in intake.routes(expected)
+            ),
             *self._audits.routes(),
         ]
 
@@ -208,9 +210,7 @@ class Member(Node):
         ready = self.answers.all_here(round_, audited) or now.has_come(round_.schedule.answer)
         if not ready and self.messages.own(round_, Slot.ANSWERS) is None:
             return None
-        hearing = Hearing(
-            round_, 0, audited, round_.schedule.answer, round_.schedule.attest - 1
-        )
+        hearing = Hearing(round_, 0, audited, round_.schedule.answer, round_.schedule.attest - 1)
         found = self._audits.hear(hearing, now)
         if found is None:
             return None
@@ -224,9 +224,7 @@ class Member(Node):
                 "round": round_.number,
                 "passed": sorted(passed),
                 "failed": [c for c, end in found.items() if end is Outcome.OUTSIDE],
-                "undecided": [
-                    c for c, end in found.items() if end in (None, Outcome.UNANSWERED)
-                ],
+                "undecided": [c for c, end in found.items() if end in (None, Outcome.UNANSWERED)],
             },
         )
         return passes

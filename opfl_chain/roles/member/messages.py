@@ -157,9 +157,7 @@ class Messages:
             raise Refusal(HTTPStatus.NOT_FOUND, "no message has this hash")
         return _response(self._store.message(round_.opening, slot, seat, content_hash))
 
-    def _is_signed(
-        self, round_: RoundView, slot: int, seat: int, message: Signed
-    ) -> bool:
+    def _is_signed(self, round_: RoundView, slot: int, seat: int, message: Signed) -> bool:
         statement = self._statement(round_, slot, message.body)
         signer = signer_of(statement, self._node.job.domain, message.signature)
         return signer == self.seats(round_)[seat]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from opfl_chain.chain.bindings.types import MemberFault
 from opfl_chain.learning.proved_step import statement_of
-from opfl_chain.mpc.audit.proved import answer_on, proved_subject
+from opfl_chain.mpc.audit.proved import answer, proved_subject
 from opfl_chain.protocol.audit_exchange import (
     Answers,
     Conclusion,
@@ -137,9 +137,7 @@ class ProvedAudits(JointAudits):
         if revealed is None:
             return None
         self._blame(hearing, reported, revealed)
-        reveals = readable(
-            revealed.values, lambda seat, body: Reveal.decode(body, seat, indices)
-        )
+        reveals = readable(revealed.values, lambda seat, body: Reveal.decode(body, seat, indices))
         return self._conclude(hearing, claims, answers, reports, reveals, now)
 
     def _conclude(
@@ -151,7 +149,9 @@ class ProvedAudits(JointAudits):
         reveals: Mapping[int, Reveal],
         now: Moment,
     ) -> dict[Address, Conclusion] | None:
-        def ends_with(judged: Mapping[ClientIndex, Mapping[int, Answer]]) -> dict[Address, Conclusion]:
+        def ends_with(
+            judged: Mapping[ClientIndex, Mapping[int, Answer]],
+        ) -> dict[Address, Conclusion]:
             found = {}
             for client, claim in claims.items():
                 index = claim.client
@@ -160,15 +160,11 @@ class ProvedAudits(JointAudits):
                     s: each.answers[index] for s, each in reveals.items() if index in each.answers
                 }
                 standing = self._standing(hearing.round, client, answers[client], rows)
-                found[client] = conclude(
-                    rows, words, standing=standing, referee=judged.get(index)
-                )
+                found[client] = conclude(rows, words, standing=standing, referee=judged.get(index))
             return found
 
         found = ends_with({})
-        wanted = {
-            client: each.for_referee for client, each in found.items() if each.for_referee
-        }
+        wanted = {client: each.for_referee for client, each in found.items() if each.for_referee}
         if wanted:
             judged = self._member.referees.judged(hearing, wanted, answers, now)
             if judged is None and not now.has_come(hearing.part(_REFEREE_END)):
@@ -221,7 +217,7 @@ class ProvedAudits(JointAudits):
         checked = check_delivery(self._member.judging.expected(seat), claim, delivery)
         given = delivery.training_input
         context = self.context(round_, claim, given.commitment if given else b"")
-        return answer_on(seat, self.statement(round_), context, checked), checked.leaves
+        return answer(seat, self.statement(round_), context, checked), checked.leaves
 
     def context(self, round_: RoundView, claim: Claim, input_commitment: bytes) -> bytes:
         """Name the contribution that a proof is about."""
@@ -295,5 +291,3 @@ class ProvedAudits(JointAudits):
             stated = statement_of(self._member.job.policy, self._tolerance, weights)
             self._stated = round_.model_hash, stated
         return self._stated[1]
-
-

@@ -185,9 +185,7 @@ class RollDuty:
 
     # --- the roll
 
-    def _entries(
-        self, round_: RoundView, left: dict[ClientIndex, bytes]
-    ) -> list[RollEntry] | None:
+    def _entries(self, round_: RoundView, left: dict[ClientIndex, bytes]) -> list[RollEntry] | None:
         """Return the entries of the roll, or None while a bundle on it is missing here."""
         entries = []
         for client, content_hash in left.items():

@@ -144,9 +144,7 @@ class MemberStore:
         found = self.messages(opening, slot, seat)
         return found[0] if found else None
 
-    def message(
-        self, opening: bytes, slot: int, seat: int, content_hash: bytes
-    ) -> Signed | None:
+    def message(self, opening: bytes, slot: int, seat: int, content_hash: bytes) -> Signed | None:
         row = self._state.one(
             "SELECT body, signature FROM messages"
             " WHERE opening = ? AND slot = ? AND seat = ? AND content_hash = ?",
@@ -292,9 +290,7 @@ class MemberStore:
         self._state.write("INSERT OR IGNORE INTO faults VALUES (?, ?, ?)", opening, member, fault)
 
     def faults(self, opening: bytes) -> list[tuple[Address, int]]:
-        return list(
-            self._state.all("SELECT member, fault FROM faults WHERE opening = ?", opening)
-        )
+        return list(self._state.all("SELECT member, fault FROM faults WHERE opening = ?", opening))
 
     # --- forgetting
 

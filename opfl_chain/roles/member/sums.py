@@ -21,7 +21,7 @@ from opfl_chain.protocol.hashing import sha256
 from opfl_chain.protocol.ring import UnsignedWords, Words
 from opfl_chain.protocol.shares import held_indices, verify_components
 from opfl_chain.protocol.sums import AgreedSum, agree, decode_parts, encode_parts
-from opfl_chain.protocol.verdict import has_passed, passed_clients
+from opfl_chain.protocol.verdict import Verdict
 from opfl_chain.roles.member.contributions import Contributions
 from opfl_chain.roles.member.messages import Messages
 from opfl_chain.roles.member.steps import StepEnds, Steps, parts_of
@@ -64,7 +64,7 @@ class MemberSums:
         passes = self._node.view.decided_passes(round_)
         if passes is None or round_.decided_at is None:
             return None
-        if len(passed_clients(passes)) < self._node.job.terms.fewest_contributions:
+        if len(Verdict.decode(passes).passed) < self._node.job.terms.fewest_contributions:
             return NOTHING
         held = self.held(round_)
         if held is None:
@@ -122,12 +122,12 @@ class MemberSums:
 
     def _summed(self, round_: RoundView, passes: bytes) -> Held | None:
         """Add up our components of all that passed, or None if one is missing."""
-        if len(passed_clients(passes)) < self._node.job.terms.fewest_contributions:
+        if len(Verdict.decode(passes).passed) < self._node.job.terms.fewest_contributions:
             return None
         total: Held | None = None
-        found = 0
+        passed, found = Verdict.decode(passes).passed, 0
         for client, claim in self._contributions.claims(round_).items():
-            if not has_passed(passes, claim.client):
+            if claim.client not in passed:
                 continue
             try:
                 parts = self._gradient(round_, client)
@@ -136,8 +136,8 @@ class MemberSums:
                 return None
             found += 1
             # One after the other: together they may not fit into memory.
-            total = parts if total is None else sum_components([total, parts])
-        return total if found == len(passed_clients(passes)) else None
+            total = parts if total is None else sum_components([total, parts], fewest=2)
+        return total if found == len(Verdict.decode(passes).passed) else None
 
     def _gradient(self, round_: RoundView, client: str) -> Held:
         """Our components of one gradient, without a salt."""
