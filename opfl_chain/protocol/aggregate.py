@@ -37,7 +37,8 @@ def sum_components(accepted: Iterable[Held], fewest: int) -> Held:
     """
     total: Held | None = None
     count = 0
-    for count, held in enumerate(accepted, 1):
+    for held in accepted:
+        count += 1
         if total is None:
             total = held[0].copy(), held[1].copy()
             continue
