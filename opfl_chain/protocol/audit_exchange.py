@@ -17,6 +17,7 @@ from typing import Final
 from opfl_chain.protocol.commitments import COMPONENTS
 from opfl_chain.protocol.errors import MessageError
 from opfl_chain.protocol.hashing import sha256, tag
+from opfl_chain.protocol.holders import weigh
 from opfl_chain.protocol.identifiers import ClientIndex
 from opfl_chain.protocol.proof.answers import Query, accepts
 from opfl_chain.protocol.proof.folding import ANSWER_WORDS, Answer
@@ -349,19 +350,15 @@ def _decide(
     settled: dict[int, Answer] = {}
     disputes: list[Dispute] = []
     unconfirmed: list[int] = []
-    for index, given in words.items():
-        said = list(given.values())
-        judged = referee.get(index)
-        if not said or (len(said) == 1 and judged is None):
+    for index, said in words.items():
+        found = weigh(said, referee.get(index))
+        liars.update(found.liars)
+        if found.disputed:
+            disputes.append(Dispute(index, found.disputed))
+        elif not found.is_confirmed:
             unconfirmed.append(index)
-            settled.update((index, each) for each in said)
-        elif len(set(said)) == 1 and (len(said) > 1 or judged == said[0]):
-            settled[index] = said[0]
-        elif judged in said and len(said) > 1:
-            settled[index] = judged
-            liars.update(seat for seat, each in given.items() if each != judged)
-        else:
-            disputes.append(Dispute(index, tuple(given)))
+        if found.word is not None:
+            settled[index] = found.word
     outcome = None
     if not disputes and len(settled) == COMPONENTS:
         if accepts([settled[index] for index in range(COMPONENTS)]):

@@ -21,7 +21,7 @@ class VerdictError(ProtocolError):
     """A malformed verdict."""
 
 
-class SlashError(ProtocolError):
+class PenaltyError(ProtocolError):
     """An impossible amount, or an impossible split of one."""
 
 

@@ -85,3 +85,13 @@ class Verdict:
 def verdict_hash(passes: bytes) -> bytes:
     """Return the hash of an attested verdict: of the very bytes, zeros at their end included."""
     return keccak256(passes)
+
+
+def passed_clients(passes: bytes) -> AbstractSet[ClientIndex]:
+    """Return the clients that passed, from the bytes of a verdict."""
+    return Verdict.decode(passes).passed
+
+
+def has_passed(passes: bytes, client: ClientIndex) -> bool:
+    """Return whether a client passed, from the bytes of a verdict."""
+    return client in passed_clients(passes)

@@ -5,8 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
+from opfl_chain.protocol.errors import ProtocolError
+from opfl_chain.protocol.proof.closing import Statement
 from opfl_chain.roles.member.hearings import Hearing, Outcomes
 from opfl_chain.roles.node import Moment
+from opfl_chain.roles.view.view import RoundView
 from opfl_chain.transport.routes import Route
 
 
@@ -41,6 +44,10 @@ class JointAudits(ABC):
         The first hearing of a round is about all contributions on its roll: those that are not
         audited have an outcome too.
         """
+
+    def statement(self, round_: RoundView) -> Statement:
+        """The statement that steps of a round are proved by."""
+        raise ProtocolError(f"steps of round {round_.number} are not proved")
 
     @abstractmethod
     def end(self) -> None:

@@ -12,6 +12,7 @@ from opfl_chain.protocol.bundle import BundleKind
 from opfl_chain.protocol.delivery import Expected
 from opfl_chain.protocol.echo import Slot
 from opfl_chain.protocol.hashing import keccak256
+from opfl_chain.protocol.proof.closing import Statement as ProofStatement
 from opfl_chain.protocol.randomness import proof_of_possession_message
 from opfl_chain.protocol.sealing import derived_key
 from opfl_chain.protocol.verdict import Outcome, Verdict
@@ -28,6 +29,7 @@ from opfl_chain.roles.member.joint_audits import JointAudits
 from opfl_chain.roles.member.meetings import MeetingAudits
 from opfl_chain.roles.member.messages import Messages
 from opfl_chain.roles.member.proved_audits import ProvedAudits
+from opfl_chain.roles.member.referees import Referees
 from opfl_chain.roles.member.rolls import RollDuty
 from opfl_chain.roles.member.steps import Steps
 from opfl_chain.roles.member.store import MemberStore
@@ -95,10 +97,18 @@ class Member(Node):
         self.answers = Answers(
             self, self.store, self.messages, self.steps, answers, self.contributions
         )
-        self.sums = MemberSums(
-            self, self.store, self.messages, self.steps, self.contributions, self._expected
-        )
         self.charges = Charges(self, self.store, self.contributions, self.seat)
+        self.referees = Referees(self)
+        self.sums = MemberSums(
+            self,
+            self.store,
+            self.messages,
+            self.steps,
+            self.contributions,
+            self._expected,
+            self.charges,
+            self.referees,
+        )
         self._hearings = HearingPlan(self, self.charges.subjects, self.store)
         self._beacon = BeaconDuty(self, self._bls_key, self.store, self.messages)
         self._round_driver = RoundDriver(self)
@@ -123,6 +133,10 @@ class Member(Node):
         seats = list(self.view.seats_of(round_))
         return seats.index(self.address) if self.address in seats else None
 
+    def statement(self, round_: RoundView) -> ProofStatement:
+        """The statement that steps of a round are proved by."""
+        return self._audits.statement(round_)
+
     def _expected(self, round_: RoundView) -> Expected:
         return self.judging.expected(self.seat(round_) or 0)
 
@@ -132,6 +146,7 @@ class Member(Node):
         return [
             *own.routes(),
             *self.messages.routes(),
+            *self.referees.routes(),
             *(
                 route
                 for intake in (self.gradient_intake, self.answer_intake)

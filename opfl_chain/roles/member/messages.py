@@ -70,7 +70,7 @@ class Messages:
         """Sign and store our message; one that is stored already stands."""
         if (known := self.own(round_, slot)) is not None:
             return known
-        message = Signed(body, self._node.sign(self._statement(round_, slot, body)))
+        message = Signed(body, self._node.sign(self.statement(round_, slot, body)))
         self._store.keep_message(round_.opening, slot, self.seat(round_), message)
         return message
 
@@ -158,11 +158,12 @@ class Messages:
         return _response(self._store.message(round_.opening, slot, seat, content_hash))
 
     def _is_signed(self, round_: RoundView, slot: int, seat: int, message: Signed) -> bool:
-        statement = self._statement(round_, slot, message.body)
+        statement = self.statement(round_, slot, message.body)
         signer = signer_of(statement, self._node.job.domain, message.signature)
         return signer == self.seats(round_)[seat]
 
-    def _statement(self, round_: RoundView, slot: int, body: bytes) -> MemberMessage:
+    def statement(self, round_: RoundView, slot: int, body: bytes) -> MemberMessage:
+        """The statement by which a member says something in a slot."""
         return MemberMessage(
             self._node.job.id, round_.number, round_.opening, slot, keccak256(body)
         )

@@ -166,7 +166,7 @@ class ProvedAudits(JointAudits):
         found = ends_with({})
         wanted = {client: each.for_referee for client, each in found.items() if each.for_referee}
         if wanted:
-            judged = self._member.referees.judged(hearing, wanted, answers, now)
+            judged = self._member.referees.judged(hearing, wanted, answers)
             if judged is None and not now.has_come(hearing.part(_REFEREE_END)):
                 return None
             if judged is not None:

@@ -8,22 +8,32 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import numpy as np
 
+from opfl_chain.chain.bindings.types import MemberFault
 from opfl_chain.protocol.aggregate import NOTHING, open_sum, sum_components
+from opfl_chain.protocol.commitments import COMPONENTS
 from opfl_chain.protocol.delivery import Expected, Held
-from opfl_chain.protocol.echo import Slot
+from opfl_chain.protocol.echo import Slot, readable
 from opfl_chain.protocol.errors import ProtocolError
-from opfl_chain.protocol.hashing import sha256
 from opfl_chain.protocol.ring import UnsignedWords, Words
 from opfl_chain.protocol.shares import held_indices, verify_components
-from opfl_chain.protocol.sums import AgreedSum, agree, decode_parts, encode_parts
+from opfl_chain.protocol.sums import (
+    AgreedSum,
+    Stated,
+    agree,
+    decode_parts,
+    encode_parts,
+    part_hash,
+)
 from opfl_chain.protocol.verdict import Verdict
+from opfl_chain.roles.member.charges import Charges
 from opfl_chain.roles.member.contributions import Contributions
 from opfl_chain.roles.member.messages import Messages
+from opfl_chain.roles.member.referees import Referees
 from opfl_chain.roles.member.steps import StepEnds, Steps, parts_of
 from opfl_chain.roles.member.store import MemberStore
 from opfl_chain.roles.node import Moment, Node
@@ -49,6 +59,8 @@ class MemberSums:
         steps: Steps,
         contributions: Contributions,
         expected: Callable[[RoundView], Expected],
+        charges: Charges,
+        referees: Referees,
     ) -> None:
         self._node = node
         self._store = store
@@ -56,6 +68,8 @@ class MemberSums:
         self._steps = steps
         self._contributions = contributions
         self._expected = expected
+        self._charges = charges
+        self._referees = referees
         self._kept: dict[bytes, tuple[bytes, Held]] = {}
         self._summing = threading.Lock()
 
@@ -75,29 +89,34 @@ class MemberSums:
             Slot.SUM,
             StepEnds(*ends[0:2]),
             now,
-            lambda: encode_parts([sha256(_bytes(part)) for part in held]),
+            lambda: encode_parts([part_hash(part) for part in held]),
         )
         if said is None:
             return None
-        agreed = agree(
-            {seat: _read(body) for seat, body in said.values.items() if body is not None}
-        )
-        self.disputed(round_, agreed, now)
+        parts = readable(said.values, lambda _, body: decode_parts(body))
+        agreed = agree(parts)
+        if agreed.disputes:
+            agreed = self._settled(round_, parts, agreed)
+        for seat in said.absent:
+            self._charges.note(round_, self._messages.seats(round_)[seat], MemberFault.ABSENCE)
         components = {
             index: found
             for index, digest in agreed.hashes.items()
             if (found := self._component(round_, held, index, digest)) is not None
         }
-        return open_sum(components) if len(components) == len(held) + 1 else None
+        return open_sum(components) if len(components) == COMPONENTS else None
 
-    def disputed(self, round_: RoundView, agreed: AgreedSum, now: Moment) -> None:
-        """Have what members differ about settled. A member that cheats overrides nothing here."""
-        for index, seats in agreed.disputes.items():
-            _LOGGER.warning(
-                "disputed sum",
-                extra={"round": round_.number, "component": index, "seats": list(seats)},
-            )
-        del now
+    def _settled(
+        self, round_: RoundView, parts: Mapping[int, Stated], agreed: AgreedSum
+    ) -> AgreedSum:
+        """Have the standby settle what members differ about, and note who lied."""
+        _LOGGER.warning("disputed sum", extra={"round": round_.number, "disputes": agreed.disputes})
+        judged = self._referees.judged_sum(round_, agreed.disputes)
+        settled = agree(parts, judged or {})
+        for seat in settled.liars:
+            liar = self._messages.seats(round_)[seat]
+            self._charges.note(round_, liar, MemberFault.FALSEHOOD)
+        return settled
 
     def held(self, round_: RoundView) -> Held | None:
         """Our components of a decided round; of a round that is over, only if still cached.
@@ -151,7 +170,7 @@ class MemberSums:
     ) -> UnsignedWords | None:
         """The words of a component with this hash: our own, or those of a member that has them."""
         for mine, words in zip(held_indices(self._messages.seat(round_)), held, strict=True):
-            if mine == index and sha256(_bytes(words)) == digest:
+            if mine == index and part_hash(words) == digest:
                 return words
         size = _WORD_BYTES * self._node.job.boundary.coordinates
         for seat, member in self._messages.peers(round_):
@@ -164,18 +183,8 @@ class MemberSums:
                 continue
             place = held_indices(seat).index(index)
             part = body[place * size : (place + 1) * size]
-            if sha256(part) == digest:
-                return np.frombuffer(part, "<u8")
+            words = np.frombuffer(part, "<u8")
+            if part_hash(words) == digest:
+                return words
         self._node.agenda.again()
         return None
-
-
-def _read(body: bytes) -> tuple[bytes, bytes]:
-    try:
-        return decode_parts(body)
-    except ProtocolError:
-        return b"", b""
-
-
-def _bytes(words: UnsignedWords) -> bytes:
-    return np.ascontiguousarray(words, "<u8").tobytes()
