@@ -155,10 +155,10 @@ class Charges:
     ) -> list[tuple[MemberFault, int]]:
         """Return a member's faults as the chain shows them, each with its first block."""
         view, found = self._node.view, []
-        overdue = round_.seed is None and round_.roll is not None
-        if overdue and now.has_seen(round_.schedule.beacon + 1):
-            if member not in view.published_partials(round_.id):
-                found.append((MemberFault.WITHHELD, round_.schedule.beacon))
+        missing = round_.seed is None and round_.roll is not None
+        overdue = missing and now.has_seen(round_.schedule.beacon + 1)
+        if overdue and member not in view.published_partials(round_.id):
+            found.append((MemberFault.WITHHELD, round_.schedule.beacon))
         if round_.decided_at is not None:
             attested = view.attestations(round_.id).get(member)
             if attested is not None and attested != round_.verdict_hash:

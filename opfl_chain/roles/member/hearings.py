@@ -11,8 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from opfl_chain.protocol.bundle import input_path
 from opfl_chain.protocol.echo import Slot, readable, slot_number
 from opfl_chain.protocol.identifiers import Address, ClientIndex
+from opfl_chain.protocol.inputs import is_input_of_round
 from opfl_chain.protocol.roll import Listed, candidates
 from opfl_chain.protocol.verdict import Outcome
 from opfl_chain.roles.member.contributions import Contributions
@@ -130,14 +132,19 @@ class Answers:
         """The smallest answer that we have of each client, without those found to be invalid."""
         found = {}
         for client, hashes in self._intake.hashes(round_).items():
-            left = [
-                each
-                for each in hashes
-                if not self._store.is_invalid_answer(round_.opening, client, each)
-            ]
+            left = [each for each in hashes if self._is_valid(round_, client, each)]
             if client in clients and left:
                 found[client] = left[0]
         return found
+
+    def _is_valid(self, round_: RoundView, client: Address, content_hash: bytes) -> bool:
+        """Return whether an answer is of the committed input, and not known not to open."""
+        if self._store.is_invalid_answer(round_.opening, client, content_hash):
+            return False
+        bundle = self._intake.required(round_, client, content_hash)
+        path = input_path(bundle, self._intake.expected(round_))
+        root = self._node.view.clients()[client].root
+        return is_input_of_round(root, round_.number, bundle.commitment, list(path))
 
     def _index(self, client: Address) -> ClientIndex:
         return self._node.view.clients()[client].index

@@ -71,7 +71,7 @@ class Member(Node):
         self.store = MemberStore(self.state)
         self.models = Models(self.view, self.state)
         self.messages = Messages(self, self.store)
-        self.steps = Steps(self, self.store, self.messages)
+        self.steps = Steps(self.store, self.messages, lambda *found: self.charges.convict(*found))
         self.judging = Judging(self.job, self.models)
         gradients = Intake(
             self,

@@ -183,7 +183,9 @@ class Referees:
         most, handed = self._member.job.terms.max_clients, []
         for seat in range(len(self._member.view.seats_of(round_))):
             message = self._member.store.first_message(round_.opening, slot, seat)
-            found = _read(message and message.body, lambda body: HandOver.decode(body, most))
+            found = _read(
+                message.body if message else None, lambda body: HandOver.decode(body, most)
+            )
             if found is not None:
                 handed.append(found)
         wanted = agreed_wanted(handed)

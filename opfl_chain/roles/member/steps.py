@@ -19,10 +19,14 @@ from opfl_chain.protocol.echo import (
     missing_bodies,
 )
 from opfl_chain.protocol.errors import ProtocolError
+from opfl_chain.protocol.identifiers import Address
 from opfl_chain.roles.member.messages import Messages
 from opfl_chain.roles.member.store import MemberStore
-from opfl_chain.roles.node import Moment, Node
+from opfl_chain.roles.node import Moment
 from opfl_chain.roles.view.view import RoundView
+
+
+Convict = Callable[[RoundView, Address, int, tuple[Signed, Signed]], None]
 
 
 @dataclass(frozen=True)
@@ -41,10 +45,11 @@ def parts_of(start: int, end: int, count: int) -> list[int]:
 class Steps:
     """One member's part in all steps."""
 
-    def __init__(self, node: Node, store: MemberStore, messages: Messages) -> None:
-        self._node = node
+    def __init__(self, store: MemberStore, messages: Messages, convict: Convict) -> None:
+        """`convict` is told of a member that signed two messages for one slot."""
         self._store = store
         self._messages = messages
+        self._convict = convict
 
     def take(
         self,
@@ -76,7 +81,10 @@ class Steps:
             counted = set(echoes)
         echoes = {seat: echo for seat, echo in echoes.items() if seat in counted}
         own_seat = self._messages.seat(round_)
-        return common(own_seat, said.body, echoes, self._bodies(round_, slot))
+        found = common(own_seat, said.body, echoes, self._bodies(round_, slot))
+        for seat, two in found.equivocators.items():
+            self._convict(round_, self._messages.seats(round_)[seat], slot, two)
+        return found
 
     def _echo(self, round_: RoundView, slot: int, ends: StepEnds, now: Moment) -> bool:
         """Say what we heard, once we heard everyone or the time is over; return whether we did."""

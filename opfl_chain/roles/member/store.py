@@ -37,7 +37,9 @@ CREATE TABLE IF NOT EXISTS rolls (
     PRIMARY KEY (opening, client)
 );
 CREATE TABLE IF NOT EXISTS partials (opening BLOB PRIMARY KEY, message BLOB, signature BLOB);
-CREATE TABLE IF NOT EXISTS sheets (opening BLOB, slot INTEGER, body BLOB, PRIMARY KEY (opening, slot));
+CREATE TABLE IF NOT EXISTS sheets (
+    opening BLOB, slot INTEGER, body BLOB, PRIMARY KEY (opening, slot)
+);
 CREATE TABLE IF NOT EXISTS verdicts (opening BLOB PRIMARY KEY, passes BLOB);
 CREATE TABLE IF NOT EXISTS summed (opening BLOB PRIMARY KEY, verdict BLOB);
 CREATE TABLE IF NOT EXISTS results (
