@@ -37,7 +37,7 @@ def double_keccak256(data: bytes) -> bytes:
 
 def tag(name: str) -> bytes:
     """Return the domain tag of one use of the hash."""
-    return keccak256(b"opfl.v1.", name.encode("ascii"))
+    return keccak256(b"opfl.v2.", name.encode("ascii"))
 
 
 TAG_INPUT: Final = tag("input")
