@@ -56,15 +56,8 @@ def _start(history: History) -> Iterator[Finding]:
     if first is None or first.opened is None:
         return
     opened = first.opened
-    joined = {
-        e.event.member for e in history.trail.of(events.MemberJoined) if e.place < opened.place
-    }
-    yield at(
-        opened,
-        "all members joined before the first round",
-        sorted(history.terms.members),
-        sorted(joined),
-    )
+    missing = [who for who in history.terms.members if not history.has_joined(who, opened.place)]
+    yield at(opened, "members that had not joined before the first round", [], missing)
     enrolled = [entry for entry in history.clients.values() if entry.place < opened.place]
     yield at(
         opened,
