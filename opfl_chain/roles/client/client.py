@@ -99,9 +99,9 @@ class Client(Node):
             return
         answerable = self._answerable(now)
         self._drop_parcels(answerable)
-        for round_ in answerable:
-            with self.duty(f"answer in round {round_.number}"):
-                self._answer(round_, now)
+        for each in answerable:
+            with self.duty(f"answer in round {each.number}"):
+                self._answer(each, now)
         with self.duty("deposit"):
             self._unlock(now)
         over = self.view.is_closed or self.is_stillborn(now)
@@ -285,16 +285,16 @@ class Client(Node):
             return True
         paid = self.view.claims(self.address)
         earned = [
-            (round_, passes)
+            round_
             for round_ in self.view.rounds()
-            if round_.number not in paid
-            and self._has_passed(round_)
-            and (passes := self.view.decided_passes(round_)) is not None
+            if round_.number not in paid and self._has_passed(round_)
         ]
         for start in range(0, len(earned), _CLAIM_EVERY):
-            rounds, passes = zip(*earned[start : start + _CLAIM_EVERY], strict=True)
+            rounds = earned[start : start + _CLAIM_EVERY]
             call = self.job.contracts.rewards.claim_contributions(
-                self.address, tuple(round_.id for round_ in rounds), passes
+                self.address,
+                tuple(round_.id for round_ in rounds),
+                tuple(self.view.decided_passes(round_) or b"" for round_ in rounds),
             )
             self.send(call, f"claim {rounds[0].name} to {rounds[-1].name}")
         return not earned

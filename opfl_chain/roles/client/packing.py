@@ -16,7 +16,6 @@ from opfl_chain.roles.view.view import RoundView
 
 PATHS: Final = {BundleKind.CONTRIBUTION: "contributions", BundleKind.ANSWER: "answers"}
 """The name of each kind in the paths of members."""
-_STATEMENTS: Final = {BundleKind.CONTRIBUTION: Contribution, BundleKind.ANSWER: Answer}
 
 
 class Packing:
@@ -58,11 +57,7 @@ class Packing:
         return self._contributor.seal(kind, opening, place, parts, self._sealing_keys)
 
     def sign(self, bundle: Bundle) -> Parcel:
-        statement = _STATEMENTS[bundle.kind](
-            self._job.id,
-            self._round.number,
-            self._round.opening,
-            self._client,
-            bundle.content_hash,
-        )
-        return Parcel(bundle.content_hash, bundle.encode(), self._sign(statement))
+        kind = Contribution if bundle.kind is BundleKind.CONTRIBUTION else Answer
+        round_, content_hash = self._round, bundle.content_hash
+        statement = kind(self._job.id, round_.number, round_.opening, self._client, content_hash)
+        return Parcel(content_hash, bundle.encode(), self._sign(statement))
