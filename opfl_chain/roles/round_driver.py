@@ -30,12 +30,12 @@ class RoundDriver:
 
     def act(self, now: Moment, place: int) -> None:
         view, job = self._node.view, self._node.job
-        if (closed_at := view.closed_at) is not None:
-            if now.has_come(turn_of(place, closed_at)):
-                self._refund()
-            return
         round_ = view.latest_round()
-        if round_ is None:
+        if round_ is not None and view.is_closed:
+            # Until then its third member can attest, and earn.
+            if now.has_come(turn_of(place, round_.schedule.attest)):
+                self._refund()
+        elif round_ is None:
             if now.has_come(turn_of(place, job.enrolment_end)):
                 if view.can_start:
                     self._node.send(job.contracts.rounds.open_round(job.id), "open 0")

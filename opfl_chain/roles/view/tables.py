@@ -39,9 +39,7 @@ CREATE TABLE IF NOT EXISTS charges (
     decided_at INTEGER, PRIMARY KEY (round, client)
 );
 CREATE TABLE IF NOT EXISTS penalties (round TEXT, member TEXT, fault INTEGER, amount TEXT);
-CREATE TABLE IF NOT EXISTS claims (
-    round TEXT, account TEXT, amount TEXT, PRIMARY KEY (round, account)
-);
+CREATE TABLE IF NOT EXISTS claims (round TEXT, account TEXT, amount TEXT);
 CREATE TABLE IF NOT EXISTS refunds (amount TEXT, block INTEGER);
 CREATE TABLE IF NOT EXISTS unbonding (address TEXT, role INTEGER, until INTEGER, left INTEGER);
 CREATE TABLE IF NOT EXISTS closed (rounds INTEGER, block INTEGER);

@@ -212,14 +212,8 @@ class ChainView:
         return row[0] if row else None
 
     @property
-    def closed_at(self) -> int | None:
-        """The block after which no further round can open."""
-        row = self._one("SELECT block FROM closed")
-        return row[0] if row else None
-
-    @property
     def is_closed(self) -> bool:
-        return self.closed_at is not None
+        return self._one("SELECT 1 FROM closed") is not None
 
     @property
     def can_start(self) -> bool:
@@ -343,13 +337,16 @@ class ChainView:
         )
 
     def claims(self, account: Address) -> dict[RoundNumber, int]:
-        """What an account was paid for its work, by round."""
+        """What an account was paid for its work, by round; it may be a client and a member."""
         rows = self._all(
             "SELECT rounds.number, amount FROM claims JOIN rounds ON rounds.id = claims.round"
             " WHERE account = ? ORDER BY rounds.number",
             account,
         )
-        return {RoundNumber(number): int(amount) for number, amount in rows}
+        paid: dict[RoundNumber, int] = {}
+        for number, amount in rows:
+            paid[RoundNumber(number)] = paid.get(RoundNumber(number), 0) + int(amount)
+        return paid
 
     @property
     def is_refunded(self) -> bool:

@@ -1,0 +1,90 @@
+"""Checks that work is paid once, as the decided verdicts say, and that the rest goes back."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from opfl_chain.chain.bindings.events import Claimed, JobClosed, Paid, Refunded
+from opfl_chain.protocol.identifiers import Address, RoundNumber
+from opfl_chain.trail.checks.schedule import is_stillborn
+from opfl_chain.trail.history import History
+from opfl_chain.trail.record import Entry, Place
+from opfl_chain.trail.report import Finding, at, now
+
+Work = tuple[RoundNumber | None, Address, int]
+"""A round, an account, and the wei that it earned there. One account may be client and member."""
+
+
+def check_rewards(history: History) -> Iterator[Finding]:
+    earned = earned_pay(history)
+    total = sum(work[2] * len(places) for work, places in earned.items())
+    claimed: Counter[Work] = Counter()
+    for claim in history.trail.of(Claimed):
+        work = (claim.round, claim.event.account, claim.event.amount)
+        claimed[work] += 1
+        times = sum(place < claim.place for place in earned.get(work, ()))
+        yield at(
+            claim,
+            "what is claimed was earned in the round, and not claimed before",
+            f"{claimed[work]} times",
+            f"earned {times} times",
+            holds=claimed[work] <= times,
+        )
+    for refund in history.trail.of(Refunded):
+        yield from _refund(history, refund, total)
+    yield from _payments(history)
+    state = history.trail.final_state
+    yield now("wei that all decided rounds have earned", total, state.earned)
+    paid = sum(work[2] * times for work, times in claimed.items())
+    yield now("wei that were claimed", paid, state.paid)
+
+
+def earned_pay(history: History) -> Mapping[Work, Sequence[Place]]:
+    """Return the places at which work was earned: contributions that passed, and the majority."""
+    earned: dict[Work, list[Place]] = defaultdict(list)
+    pay = history.terms.pay
+    for number, round_ in history.rounds.items():
+        if round_.decided is None:
+            continue
+        for index in round_.passed or ():
+            client = history.client_at.get(index)
+            if client is not None:
+                earned[number, client, pay.client].append(round_.decided.place)
+        for member, attested in round_.majority.items():
+            place = max(round_.decided.place, attested.place)
+            earned[number, member, pay.member].append(place)
+    return earned
+
+
+def _refund(history: History, entry: Entry[Refunded], earned: int) -> Iterator[Finding]:
+    closed = next(history.trail.of(JobClosed), None)
+    over = closed is not None and closed.place < entry.place
+    yield at(entry, "the job is over", True, over or is_stillborn(history, entry))
+    yield at(entry, "who gets the rest", history.created.event.creator, entry.event.creator)
+    before = sum(e.event.amount for e in history.trail.of(Refunded) if e.place < entry.place)
+    rest = history.created.event.budget - earned - before
+    yield at(entry, "wei that nobody can earn any more", rest, entry.event.amount)
+
+
+def _payments(history: History) -> Iterator[Finding]:
+    """Check that every claim and refund is paid, and nothing else."""
+    explained = set()
+    due: list[tuple[Entry[Claimed] | Entry[Refunded], Address]] = [
+        *((entry, entry.event.account) for entry in history.trail.of(Claimed)),
+        *((entry, entry.event.creator) for entry in history.trail.of(Refunded)),
+    ]
+    for entry, recipient in due:
+        paid = history.after(entry, Paid)
+        found = (paid.event.recipient, paid.event.amount) if paid is not None else None
+        yield at(entry, "the budget pays it", (recipient, entry.event.amount), found)
+        if paid is not None:
+            explained.add(paid.place)
+    for paid in history.trail.of(Paid):
+        yield at(
+            paid,
+            "what is paid was claimed or refunded just before",
+            "Claimed or Refunded in the same transaction",
+            None,
+            holds=paid.place in explained,
+        )
