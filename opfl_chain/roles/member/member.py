@@ -56,8 +56,11 @@ class Member(Node):
     """A member of the roster; it serves in the rounds in which it has a seat."""
 
     ROLE = "committee"
+    # What a member that cheats replaces.
+    MESSAGES: ClassVar[type[Messages]] = Messages
+    ROLLS: ClassVar[type[RollDuty]] = RollDuty
     PROVED_AUDITS: ClassVar[type[ProvedAudits]] = ProvedAudits
-    """How it audits proved steps: what a member that cheats replaces."""
+    SUMS: ClassVar[type[MemberSums]] = MemberSums
     SCHEMA: ClassVar[str] = member_store.SCHEMA + models.SCHEMA
 
     def __init__(self, settings: MemberSettings) -> None:
@@ -70,7 +73,7 @@ class Member(Node):
         self.sealing_key = derived_key(keccak256(bytes(self.account.key)), b"member")
         self.store = MemberStore(self.state)
         self.models = Models(self.view, self.state)
-        self.messages = Messages(self, self.store)
+        self.messages = self.MESSAGES(self, self.store)
         self.steps = Steps(self.store, self.messages, lambda *found: self.charges.convict(*found))
         self.judging = Judging(self.job, self.models)
         gradients = Intake(
@@ -91,7 +94,7 @@ class Member(Node):
         self.contributions = Contributions(
             self, self.store, self.messages, gradients, answers, self.sealing_key
         )
-        self.rolls = RollDuty(
+        self.rolls = self.ROLLS(
             self, self.store, self.messages, self.steps, gradients, self.sealing_key
         )
         self.answers = Answers(
@@ -99,7 +102,7 @@ class Member(Node):
         )
         self.charges = Charges(self, self.store, self.contributions, self.seat)
         self.referees = Referees(self)
-        self.sums = MemberSums(
+        self.sums = self.SUMS(
             self,
             self.store,
             self.messages,

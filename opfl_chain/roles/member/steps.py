@@ -25,7 +25,6 @@ from opfl_chain.roles.member.store import MemberStore
 from opfl_chain.roles.node import Moment
 from opfl_chain.roles.view.view import RoundView
 
-
 Convict = Callable[[RoundView, Address, int, tuple[Signed, Signed]], None]
 
 
