@@ -174,7 +174,7 @@ class Charges:
             fault = MemberFault(code)
             if self._node.view.is_penalised(round_.id, member, fault):
                 continue
-            if not now.has_come(turn_of(place, round_.schedule.roll)):
+            if not now.has_come(turn_of(place, round_.decided_at or round_.schedule.attest)):
                 continue
             statement = self.fault_statement(round_, member, fault)
             path = f"/rounds/{round_.id}/faults/{member}/{int(fault)}"

@@ -8,7 +8,7 @@ replayed once more, with fresh randomness, before anyone signs that it is.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from opfl_chain.chain.bindings.types import MemberFault
@@ -38,32 +38,58 @@ _MEETING_END: Final = 11
 _LOGGER = logging.getLogger("opfl.committee")
 
 
+PartyOf = Callable[[Sequence[Address]], Party]
+
+
 class MeetingAudits(JointAudits):
     """Audits of one member, which run one at a time in the background."""
 
     is_final = False
 
-    def __init__(self, member: Member, party: Party, join_seconds: float) -> None:
+    def __init__(self, member: Member, party: PartyOf, join_seconds: float) -> None:
+        """`party` starts our process for MPC among the accounts on some seats."""
         self._member = member
-        self._sessions = SessionRunner(party, join_seconds, member.progress.count, member.wake)
-        self._sessions.prepare(member.judging.warm)
+        self._party = party
+        self._join_seconds = join_seconds
+        self._seats: tuple[Address, ...] = ()
+        self._sessions: SessionRunner | None = None
+        if member.address in member.view.seats():
+            self._runner(member.view.seats())
 
     @property
     def under_way(self) -> tuple[str | None, str | None]:
-        return self._sessions.session, self._sessions.meeting
+        return (self._sessions.session, self._sessions.meeting) if self._sessions else (None, None)
 
     @property
     def health(self) -> dict[str, Any]:
+        if self._sessions is None:
+            return {"audit": None}
         return {"audit": self._sessions.busy_with, **self._sessions.cost}
 
     def begin(self, head: int) -> None:
-        self._sessions.begin(head)
+        if self._sessions is not None:
+            self._sessions.begin(head)
 
     def end(self) -> None:
-        self._sessions.leave_what_is_not_wanted()
+        if self._sessions is not None:
+            self._sessions.leave_what_is_not_wanted()
 
     def close(self) -> None:
-        self._sessions.close()
+        if self._sessions is not None:
+            self._sessions.close()
+
+    def _runner(self, seats: tuple[Address, ...]) -> SessionRunner:
+        """Sessions among the accounts on these seats; when they change, others end."""
+        if self._sessions is None or self._seats != seats:
+            self.close()
+            member = self._member
+            self._sessions = SessionRunner(
+                self._party(seats), self._join_seconds, member.progress.count, member.wake
+            )
+            self._sessions.prepare(member.judging.warm)
+            self._sessions.begin(member.agenda.head)
+            self._seats = seats
+        return self._sessions
 
     def hear(self, hearing: Hearing, now: Moment) -> Outcomes | None:
         member, round_ = self._member, hearing.round
@@ -218,7 +244,8 @@ class MeetingAudits(JointAudits):
             member.store.keep_sheet(round_.opening, hearing.slot(Slot.REVEAL), body)
             _LOGGER.info("replayed", extra={"hearing": name, "passed": sorted(found.accepted)})
 
-        if not self._sessions.offer(name, task):
+        seats = self._member.view.seats_of(hearing.round)
+        if not self._runner(seats).offer(name, task):
             self._member.agenda.again()
 
     def _blame(self, round_: RoundView, absent: tuple[int, ...]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from opfl_chain.chain.bindings.types import Role
@@ -12,6 +13,7 @@ from opfl_chain.protocol.bundle import BundleKind
 from opfl_chain.protocol.delivery import Expected
 from opfl_chain.protocol.echo import Slot
 from opfl_chain.protocol.hashing import keccak256
+from opfl_chain.protocol.identifiers import Address
 from opfl_chain.protocol.proof.closing import Statement as ProofStatement
 from opfl_chain.protocol.randomness import proof_of_possession_message
 from opfl_chain.protocol.sealing import derived_key
@@ -124,8 +126,7 @@ class Member(Node):
         tolerance = rule_of(self.job.boundary).tolerance(self.job.boundary)
         if tolerance is not None:
             return self.PROVED_AUDITS(self, tolerance)
-        party = Party(self._party_config(), takeover_seconds=_TAKEOVER_SECONDS)
-        return MeetingAudits(self, party, self._settings.mpc_join_seconds)
+        return MeetingAudits(self, self._party, self._settings.mpc_join_seconds)
 
     @property
     def done(self) -> bool:
@@ -363,12 +364,14 @@ class Member(Node):
             if opening not in needed and (latest is None or opening != latest.opening):
                 self.store.forget(opening)
 
-    def _party_config(self) -> PartyConfig:
-        settings = self._settings
-        return PartyConfig(
-            list(self.job.roster).index(self.address),
-            tuple(settings.mpc_addresses),
+    def _party(self, seats: Sequence[Address]) -> Party:
+        """Start our process for MPC among the accounts that have these seats."""
+        settings, roster = self._settings, list(self.job.roster)
+        config = PartyConfig(
+            list(seats).index(self.address),
+            tuple(settings.mpc_addresses[roster.index(member)] for member in seats),
             self.peers.own_tls,
             settings.mpc_listen_host,
             settings.mpc_link_ports,
         )
+        return Party(config, takeover_seconds=_TAKEOVER_SECONDS)

@@ -83,19 +83,18 @@ class Referees:
 
         Without a standby there are no words, and what is disputed stays undecided.
         """
-        bench = self._member.view.bench()
-        if not bench:
+        if (referee := self._referee(hearing.round)) is None:
             return RefereeReveal(0, {})
-        number = list(self._member.job.roster).index(bench[0])
+        number = list(self._member.job.roster).index(referee)
         handed = self._hand_over(hearing.round, wanted, answers)
-        body = self._ask(hearing.round, hearing.slot(Slot.REFEREE), bench[0], handed)
+        body = self._ask(hearing.round, hearing.slot(Slot.REFEREE), referee, handed)
         return _read(body, lambda body: RefereeReveal.decode(body, number))
 
     def judged_sum(self, round_: RoundView, disputed: Collection[int]) -> dict[int, bytes] | None:
         """Ask the standby for hashes of components of the sum; None while it has not answered."""
-        bench = self._member.view.bench()
+        referee = self._referee(round_)
         passes = self._member.view.decided_passes(round_)
-        if not bench or passes is None:
+        if referee is None or passes is None:
             return {}
         passed = Verdict.decode(passes).passed
         wanted = {
@@ -104,8 +103,14 @@ class Referees:
             if claim.client in passed
         }
         handed = self._hand_over(round_, wanted, {})
-        body = self._ask(round_, slot_number(Slot.SUM_REFEREE), bench[0], handed)
+        body = self._ask(round_, slot_number(Slot.SUM_REFEREE), referee, handed)
         return _read(body, decode_judged)
+
+    def _referee(self, round_: RoundView) -> Address | None:
+        """The first of the roster that has staked and had no seat in a round."""
+        view = self._member.view
+        seats = view.seats_of(round_)
+        return next((m for m in view.roster() if m not in seats and view.joined(m)), None)
 
     def _hand_over(
         self,
