@@ -33,6 +33,7 @@ from opfl_chain.roles.member.messages import Messages
 from opfl_chain.roles.member.proved_audits import ProvedAudits
 from opfl_chain.roles.member.referees import Referees
 from opfl_chain.roles.member.rolls import RollDuty
+from opfl_chain.roles.member.seats import SeatDuty
 from opfl_chain.roles.member.steps import Steps
 from opfl_chain.roles.member.store import MemberStore
 from opfl_chain.roles.member.sums import MemberSums
@@ -116,6 +117,7 @@ class Member(Node):
         )
         self._hearings = HearingPlan(self, self.charges.subjects, self.store)
         self._beacon = BeaconDuty(self, self._bls_key, self.store, self.messages)
+        self._seats = SeatDuty(self)
         self._round_driver = RoundDriver(self)
         self._audits = self._joint_audits()
         self._open.callback(self._audits.close)
@@ -151,6 +153,7 @@ class Member(Node):
             *own.routes(),
             *self.messages.routes(),
             *self.referees.routes(),
+            *self._seats.routes(),
             *(
                 route
                 for intake in (self.gradient_intake, self.answer_intake)
@@ -184,6 +187,8 @@ class Member(Node):
                 self.charges.act(each, now)
             with self.duty(f"hearing on round {each.number}"):
                 self._hear_later(each, now)
+        with self.duty("seats"):
+            self._seats.act(now)
         with self.duty("moving on"):
             seat = self.seat(round_) if round_ else list(self.job.roster).index(self.address)
             place = place_of(seat or 0, round_.number if round_ else 0)
