@@ -110,7 +110,7 @@ def test_job_that_never_started_is_refunded_and_left(played):
     player.leave(job, player.members[:1], Role.MEMBER)
     trail, report = checked(played, job)
     assert report.notes == ()
-    early = moved(trail, one(trail, Refunded), one(trail, JobCreated).block + 1)
+    early = moved(trail, one(trail, Refunded), one(trail, JobCreated).block + 2)
     assert_named(early, "rewards", "the job is over")
 
 
