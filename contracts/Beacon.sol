@@ -67,7 +67,7 @@ contract Beacon is IBeacon {
     /// @inheritdoc IBeacon
     function publish(RoundId round, bytes calldata signature) external {
         _requireOpen(round);
-        _requireSigned(round, signature, _groupKeys[round.job()][ROUNDS.round(round).epoch]);
+        _requireSigned(round, signature, _groupKeys[round.job()][ROUNDS.epochOf(round)]);
         _settle(round, signature);
     }
 

@@ -231,11 +231,11 @@ contract Charges is ICharges {
     }
 
     function _requireNotPassed(RoundId round, address client, bytes calldata passes) private view {
-        bytes32 decided = ROUNDS.round(round).verdictHash;
+        bytes32 decided = ROUNDS.verdictHashOf(round);
         if (decided == 0) revert RoundUndecided(round);
         bytes32 given = keccak256(passes);
         if (given != decided) revert WrongVerdict(given, decided);
-        uint32 index = JOBS.client(round.job(), client).index;
+        uint32 index = JOBS.indexOf(round.job(), client);
         if (Verdicts.passed(passes, index)) revert ClientPassed(round, client);
     }
 

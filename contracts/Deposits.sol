@@ -24,6 +24,9 @@ contract Deposits is IDeposits, ReentrancyGuardTransient {
     mapping(address => uint256) private _credit;
 
     /// @inheritdoc IDeposits
+    mapping(JobId => uint256) public fundedOf;
+
+    /// @inheritdoc IDeposits
     mapping(JobId => uint256) public budgetOf;
 
     /// @inheritdoc IDeposits
@@ -129,6 +132,7 @@ contract Deposits is IDeposits, ReentrancyGuardTransient {
 
     /// @inheritdoc IDeposits
     function fund(JobId job) external payable only(JOBS) {
+        fundedOf[job] += msg.value;
         budgetOf[job] += msg.value;
         emit Funded(job, msg.value);
     }

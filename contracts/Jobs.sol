@@ -214,6 +214,17 @@ contract Jobs is IJobs, EIP712 {
     }
 
     /// @inheritdoc IJobs
+    function roundCount(JobId job) external view returns (uint32) {
+        return _terms[job].rounds;
+    }
+
+    /// @inheritdoc IJobs
+    function rollLimits(JobId job) external view returns (uint32 places, bool publicRoll) {
+        JobTerms storage agreed = _terms[job];
+        return (agreed.maxClients, agreed.publicRoll);
+    }
+
+    /// @inheritdoc IJobs
     function participants(JobId job) external view returns (Participants memory) {
         _requireJob(job);
         return _participants[job];
@@ -222,6 +233,11 @@ contract Jobs is IJobs, EIP712 {
     /// @inheritdoc IJobs
     function client(JobId job, address account) external view returns (Client memory) {
         return _enrolled(job, account);
+    }
+
+    /// @inheritdoc IJobs
+    function indexOf(JobId job, address account) external view returns (uint32) {
+        return _enrolled(job, account).index;
     }
 
     /// @inheritdoc IJobs

@@ -9,7 +9,7 @@ import {IRewards} from "./interfaces/IRewards.sol";
 import {Jobs} from "./Jobs.sol";
 import {Verdicts} from "./libraries/Verdicts.sol";
 import {Rounds} from "./Rounds.sol";
-import {JobId, RoundId} from "./Types.sol";
+import {JobId, Progress, Role, RoundId, roundOf} from "./Types.sol";
 
 /// @title Rewards
 /// @dev `IRewards` says what everything means.
@@ -23,14 +23,11 @@ contract Rewards is IRewards {
     /// @notice Where the verdicts are.
     Rounds public immutable ROUNDS;
 
-    /// @inheritdoc IRewards
-    mapping(JobId => uint256) public paid;
+    /// @dev Of an account, a bit for each round of the job that it was paid for.
+    mapping(JobId => mapping(Role => mapping(address => mapping(uint256 => uint256)))) private
+        _claimed;
 
-    /// @dev Of a round, a bit for each client index.
-    mapping(RoundId => mapping(uint256 => uint256)) private _claimedByClients;
-
-    /// @dev Of a round, a bit for each seat.
-    mapping(RoundId => uint8) private _claimedBySeats;
+    mapping(JobId => bool) private _refunded;
 
     /// @dev Deployed last: the others were given each other's addresses, and it checks that all agree.
     constructor(Deposits deposits, Jobs jobs, Rounds rounds, Beacon beacon, Charges charges) {
@@ -57,48 +54,70 @@ contract Rewards is IRewards {
         external
     {
         if (rounds.length != passes.length) revert LengthMismatch(rounds.length, passes.length);
+        JobId job = rounds[0].job();
+        uint32 index = JOBS.indexOf(job, client);
+        uint96 amount = JOBS.pay(job).client;
         for (uint256 i = 0; i < rounds.length; ++i) {
             RoundId id = rounds[i];
-            bytes32 decided = ROUNDS.round(id).verdictHash;
+            bytes32 decided = ROUNDS.verdictHashOf(id);
             bytes32 given = keccak256(passes[i]);
             if (decided == 0 || given != decided) revert WrongVerdict(given, decided);
-            JobId job = id.job();
-            uint32 index = JOBS.client(job, client).index;
             if (!Verdicts.passed(passes[i], index)) revert NothingEarned(id, client);
-            uint256 bit = 1 << (index & 0xff);
-            uint256 claimed = _claimedByClients[id][index >> 8];
-            if (claimed & bit != 0) revert AlreadyClaimed(id, client);
-            _claimedByClients[id][index >> 8] = claimed | bit;
-            _pay(id, client, JOBS.pay(job).client);
+            _note(job, Role.Client, id, client, amount);
         }
+        DEPOSITS.pay(job, client, amount * rounds.length);
     }
 
     /// @inheritdoc IRewards
     function claimService(address member, RoundId[] calldata rounds) external {
+        JobId job = rounds[0].job();
+        uint96 amount = JOBS.pay(job).member;
         for (uint256 i = 0; i < rounds.length; ++i) {
             RoundId id = rounds[i];
-            uint8 bit = uint8(1 << ROUNDS.seatOf(id, member));
-            if (ROUNDS.round(id).majority & bit == 0) revert NothingEarned(id, member);
-            if (_claimedBySeats[id] & bit != 0) revert AlreadyClaimed(id, member);
-            _claimedBySeats[id] |= bit;
-            _pay(id, member, JOBS.pay(id.job()).member);
+            bool agreed = (ROUNDS.majorityOf(id) >> ROUNDS.seatOf(id, member)) & 1 == 1;
+            if (!agreed) revert NothingEarned(id, member);
+            _note(job, Role.Member, id, member, amount);
         }
+        DEPOSITS.pay(job, member, amount * rounds.length);
     }
 
     /// @inheritdoc IRewards
     function refund(JobId job) external {
-        if (!ROUNDS.progress(job).closed && !JOBS.isStillborn(job)) revert JobNotOver(job);
+        if (!_isOver(job) && !JOBS.isStillborn(job)) revert JobNotOver(job);
         // What was earned and not claimed stays.
-        uint256 amount = DEPOSITS.budgetOf(job) - (ROUNDS.earned(job) - paid[job]);
-        if (amount == 0) revert NothingLeft(job);
+        uint256 amount = _unearned(job);
+        if (amount == 0 || _refunded[job]) revert NothingLeft(job);
+        _refunded[job] = true;
         address creator = JOBS.creatorOf(job);
         emit Refunded(job, creator, amount);
         DEPOSITS.pay(job, creator, amount);
     }
 
-    function _pay(RoundId id, address account, uint96 amount) private {
-        paid[id.job()] += amount;
+    /// @inheritdoc IRewards
+    function paid(JobId job) external view returns (uint256) {
+        uint256 gone = DEPOSITS.fundedOf(job) - DEPOSITS.budgetOf(job);
+        return _refunded[job] ? gone - _unearned(job) : gone;
+    }
+
+    /// @dev Notes that the account is paid for a round.
+    function _note(JobId job, Role role, RoundId id, address account, uint96 amount) private {
+        if (JobId.unwrap(id.job()) != JobId.unwrap(job)) revert AnotherJob(id, job);
+        mapping(uint256 => uint256) storage claimed = _claimed[job][role][account];
+        uint256 word = id.number() >> 8;
+        uint256 bit = 1 << (id.number() & 0xff);
+        if (claimed[word] & bit != 0) revert AlreadyClaimed(id, account);
+        claimed[word] |= bit;
         emit Claimed(id, account, amount);
-        DEPOSITS.pay(id.job(), account, amount);
+    }
+
+    function _unearned(JobId job) private view returns (uint256) {
+        return DEPOSITS.fundedOf(job) - ROUNDS.earned(job);
+    }
+
+    /// @dev The third member of the last round may attest after it was finalised, and earn.
+    function _isOver(JobId job) private view returns (bool) {
+        Progress memory state = ROUNDS.progress(job);
+        if (!state.closed) return false;
+        return block.number > ROUNDS.schedule(roundOf(job, state.nextRound - 1)).attest;
     }
 }

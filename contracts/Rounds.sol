@@ -81,9 +81,9 @@ contract Rounds is IRounds {
             revert NotInRollPhase(id, block.number);
         }
         JobId job = id.job();
-        uint32 clients = JOBS.participants(job).clientCount;
-        if (root == 0 || count == 0 || count > clients) revert BadRollCount(count, clients);
-        uint256 expected = JOBS.terms(job).publicRoll ? PAIR_BYTES * count : 0;
+        (uint32 places, bool publicRoll) = JOBS.rollLimits(job);
+        if (root == 0 || count == 0 || count > places) revert BadRollCount(count, places);
+        uint256 expected = publicRoll ? PAIR_BYTES * count : 0;
         if (pairs.length != expected) revert BadPairsLength(pairs.length, expected);
         bytes32 statement = Statements.roll(id, current.opening, root, count, keccak256(pairs));
         JOBS.requireTwoAmong(job, current.seats, statement, signatures);
@@ -96,27 +96,28 @@ contract Rounds is IRounds {
 
     /// @inheritdoc IRounds
     function attest(RoundId id, bytes calldata passes) external {
+        // Also when two have finalised already: who comes third is paid, not penalised for silence.
         Round storage current = _rounds[id];
-        bool open = current.status == RoundStatus.Rolled || current.status == RoundStatus.Decided;
-        if (!open || block.number > schedule(id).attest || !BEACON.isSettled(id)) {
+        if (block.number > schedule(id).attest || !BEACON.isSettled(id)) {
             revert NotInAttestPhase(id, block.number);
         }
-        uint8 seat = JOBS.seatAmong(id.job(), current.seats, msg.sender);
+        JobId job = id.job();
+        uint8 seat = JOBS.seatAmong(job, current.seats, msg.sender);
         uint8 bit = uint8(1 << seat);
         if (current.attested & bit != 0) revert AlreadyAttested(id, msg.sender);
         uint256 passed = Verdicts.count(passes);
         if (passed > current.count) revert TooManyPasses(passed, current.count);
 
         bytes32 verdictHash = keccak256(passes);
+        bytes32 decided = current.verdictHash;
         current.attested |= bit;
-        current.attestations[seat] = verdictHash;
         emit VerdictAttested(id, msg.sender, passes);
 
-        if (current.verdictHash == verdictHash) {
+        if (decided == 0) {
+            _recordOrDecide(id, current, seat, verdictHash, uint32(passed));
+        } else if (decided == verdictHash) {
             current.majority |= bit;
-            earned[id.job()] += JOBS.pay(id.job()).member;
-        } else if (current.verdictHash == 0) {
-            _decide(id, current, seat, verdictHash, uint32(passed));
+            earned[job] += JOBS.pay(job).member;
         }
     }
 
@@ -142,7 +143,7 @@ contract Rounds is IRounds {
         state.modelHash = modelHash;
         state.voidStreak = 0;
         emit RoundFinalised(id, aggregateHash, modelHash);
-        if (state.nextRound == JOBS.terms(job).rounds) _close(job, state);
+        if (state.nextRound == JOBS.roundCount(job)) _close(job, state);
     }
 
     /// @inheritdoc IRounds
@@ -160,7 +161,7 @@ contract Rounds is IRounds {
         current.status = RoundStatus.Void;
         state.voidStreak += 1;
         emit RoundVoided(id, status == RoundStatus.Decided);
-        if (state.nextRound == JOBS.terms(job).rounds || state.voidStreak == MAX_VOID_STREAK) {
+        if (state.nextRound == JOBS.roundCount(job) || state.voidStreak == MAX_VOID_STREAK) {
             _close(job, state);
         }
     }
@@ -178,6 +179,21 @@ contract Rounds is IRounds {
     /// @inheritdoc IRounds
     function rollOf(RoundId id) external view returns (bytes32 opening, bytes32 root) {
         return (_rounds[id].opening, _rounds[id].root);
+    }
+
+    /// @inheritdoc IRounds
+    function epochOf(RoundId id) external view returns (uint8) {
+        return _rounds[id].epoch;
+    }
+
+    /// @inheritdoc IRounds
+    function verdictHashOf(RoundId id) external view returns (bytes32) {
+        return _rounds[id].verdictHash;
+    }
+
+    /// @inheritdoc IRounds
+    function majorityOf(RoundId id) external view returns (uint8) {
+        return _rounds[id].majority;
     }
 
     /// @inheritdoc IRounds
@@ -201,7 +217,7 @@ contract Rounds is IRounds {
     }
 
     /// @dev The verdict stands as soon as another member has attested the same.
-    function _decide(
+    function _recordOrDecide(
         RoundId id,
         Round storage current,
         uint8 seat,
@@ -209,15 +225,17 @@ contract Rounds is IRounds {
         uint32 passed
     ) private {
         for (uint8 other = 0; other < COMMITTEE_SIZE; ++other) {
-            if (other == seat || current.attestations[other] != verdictHash) continue;
+            if (current.attestations[other] != verdictHash) continue;
+            JobId job = id.job();
             current.verdictHash = verdictHash;
             current.status = RoundStatus.Decided;
             current.majority = uint8((1 << seat) | (1 << other));
-            Pay memory pay = JOBS.pay(id.job());
-            earned[id.job()] += uint256(pay.client) * passed + 2 * uint256(pay.member);
+            Pay memory pay = JOBS.pay(job);
+            earned[job] += uint256(pay.client) * passed + 2 * uint256(pay.member);
             emit VerdictDecided(id, verdictHash, passed);
             return;
         }
+        current.attestations[seat] = verdictHash;
     }
 
     function _close(JobId job, Progress storage state) private {

@@ -199,6 +199,7 @@ struct Round {
     bytes32 root;
     /// hash of the decided verdict; zero before the decision
     bytes32 verdictHash;
+    /// hashes of the verdicts that were attested before the decision
     bytes32[COMMITTEE_SIZE] attestations;
 }
 

@@ -113,6 +113,9 @@ interface IDeposits {
     /// @notice Pays from the budget of a job. Only Rewards.
     function pay(JobId job, address recipient, uint256 amount) external;
 
+    /// @notice What was ever put into the budget of a job.
+    function fundedOf(JobId job) external view returns (uint256);
+
     /// @notice What is left of the budget of a job.
     function budgetOf(JobId job) external view returns (uint256);
 

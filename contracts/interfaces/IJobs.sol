@@ -170,6 +170,12 @@ interface IJobs {
     /// @notice What work earns.
     function pay(JobId job) external view returns (Pay memory);
 
+    /// @notice How many rounds were agreed.
+    function roundCount(JobId job) external view returns (uint32);
+
+    /// @notice How many contributions a roll may have, and whether its pairs are on chain.
+    function rollLimits(JobId job) external view returns (uint32 places, bool publicRoll);
+
     /// @notice Who takes part in the job.
     function participants(JobId job) external view returns (Participants memory);
 
@@ -187,6 +193,9 @@ interface IJobs {
 
     /// @notice A client of the job. Reverts for everyone else.
     function client(JobId job, address account) external view returns (Client memory);
+
+    /// @notice The bit of a client in verdicts. Reverts for everyone else.
+    function indexOf(JobId job, address account) external view returns (uint32);
 
     /// @notice The EIP-712 digest of a struct under this contract's domain.
     function statementDigest(bytes32 structHash) external view returns (bytes32);

@@ -25,18 +25,23 @@ interface IRewards {
     /// @notice As many verdicts as rounds must be given.
     error LengthMismatch(uint256 rounds, uint256 verdicts);
 
-    /// @notice What is left is known when the job is closed.
+    /// @notice The rounds of one claim belong to one job.
+    error AnotherJob(RoundId round, JobId job);
+
+    /// @notice What is left is known when the job is closed and nobody can attest any more.
     error JobNotOver(JobId job);
 
     /// @notice There is nothing left.
     error NothingLeft(JobId job);
 
-    /// @notice Pays a client for rounds in which its contribution was accepted. Anyone may.
+    /// @notice Pays a client for rounds of a job in which its contribution was accepted, at least one.
+    /// Anyone may.
     /// @param passes The decided verdict of each round.
     function claimContributions(address client, RoundId[] calldata rounds, bytes[] calldata passes)
         external;
 
-    /// @notice Pays a member for rounds in which it attested what was decided. Anyone may.
+    /// @notice Pays a member for rounds of a job in which it attested what was decided, at least one.
+    /// Anyone may.
     function claimService(address member, RoundId[] calldata rounds) external;
 
     /// @notice Gives the creator what is left of the budget, once. Anyone may.

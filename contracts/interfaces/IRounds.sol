@@ -46,8 +46,8 @@ interface IRounds {
     /// @notice The roll is committed once, until the deadline.
     error NotInRollPhase(RoundId round, uint256 currentBlock);
 
-    /// @notice A roll has at least one contribution, and not more than there are clients.
-    error BadRollCount(uint32 count, uint32 clients);
+    /// @notice A roll has at least one contribution, and not more than the job has places.
+    error BadRollCount(uint32 count, uint32 places);
 
     /// @notice The pairs have another length than the terms and the count say.
     error BadPairsLength(uint256 length, uint256 expected);
@@ -84,7 +84,8 @@ interface IRounds {
         bytes[2] calldata signatures
     ) external;
 
-    /// @notice Attests the calling member's verdict. Two equal ones decide.
+    /// @notice Attests the calling member's verdict. Two equal ones decide; the third may still come,
+    /// until the deadline, even if the round was finalised meanwhile.
     /// @param passes Bitmap of the clients whose contributions are accepted.
     function attest(RoundId round, bytes calldata passes) external;
 
@@ -107,6 +108,15 @@ interface IRounds {
 
     /// @notice What a beacon is about: the opening and the roll of a round. Zero without them.
     function rollOf(RoundId id) external view returns (bytes32 opening, bytes32 root);
+
+    /// @notice The seat changes before the round opened.
+    function epochOf(RoundId id) external view returns (uint8);
+
+    /// @notice The hash of the decided verdict; zero before the decision.
+    function verdictHashOf(RoundId id) external view returns (bytes32);
+
+    /// @notice Bit s: seat s attested what was decided.
+    function majorityOf(RoundId id) external view returns (uint8);
 
     /// @notice Who sat where when the round opened.
     function seatsOf(RoundId id) external view returns (address[COMMITTEE_SIZE] memory);

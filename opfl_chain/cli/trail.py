@@ -92,7 +92,7 @@ def verify(
 
     With the answers that members signed, the verdicts of proved audits are
     recomputed as well: signatures, commitments, holders that must agree, and
-    what follows from them. `opfl blame` settles answers that differ.
+    what follows from them.
     """
     console = Console()
     found = _read(console, rpc_url, deployment, job)

@@ -112,6 +112,13 @@ class Deposits(Contract):
         """Adds the value sent to the budget of a job. Only Jobs."""
         return self._prepare("fund", ("uint64",), {"job": job}, value)
 
+    def funded_of(self, argument_0: JobId, *, block: BlockTag = "latest") -> int:
+        """What was ever put into the budget of a job."""
+        values = self._read(
+            "fundedOf", ("uint64",), ("uint256",), {"argument_0": argument_0}, block
+        )
+        return int(values[0])
+
     def lock(self, job: JobId, role: Role, owner: Address, *, value: int) -> Call:
         """Adds the value sent to a stake. Only Jobs."""
         return self._prepare(

@@ -145,6 +145,20 @@ class AmountTooLarge(CustomError):
 
 
 @dataclass(eq=False)
+class AnotherJob(CustomError):
+    """The rounds of one claim belong to one job."""
+
+    SIGNATURE: ClassVar[str] = "AnotherJob(uint96,uint64)"
+    TYPES: ClassVar[tuple[str, ...]] = ("uint96", "uint64")
+    round: RoundId
+    job: JobId
+
+    @classmethod
+    def from_abi(cls, values: Sequence[Any]) -> Self:
+        return cls(RoundId(values[0]), JobId(values[1]))
+
+
+@dataclass(eq=False)
 class AuditRateAboveOne(CustomError):
     """The audit rate is above one, which is 2^64."""
 
@@ -186,12 +200,12 @@ class BadProofOfPossession(CustomError):
 
 @dataclass(eq=False)
 class BadRollCount(CustomError):
-    """A roll has at least one contribution, and not more than there are clients."""
+    """A roll has at least one contribution, and not more than the job has places."""
 
     SIGNATURE: ClassVar[str] = "BadRollCount(uint32,uint32)"
     TYPES: ClassVar[tuple[str, ...]] = ("uint32", "uint32")
     count: int
-    clients: int
+    places: int
 
     @classmethod
     def from_abi(cls, values: Sequence[Any]) -> Self:
@@ -553,7 +567,7 @@ class JobFull(CustomError):
 
 @dataclass(eq=False)
 class JobNotOver(CustomError):
-    """What is left is known when the job is closed."""
+    """What is left is known when the job is closed and nobody can attest any more."""
 
     SIGNATURE: ClassVar[str] = "JobNotOver(uint64)"
     TYPES: ClassVar[tuple[str, ...]] = ("uint64",)

@@ -131,6 +131,13 @@ class Jobs(Contract):
         """Locks the caller's client deposit and records the root of its data set."""
         return self._prepare("enrol", ("uint64", "bytes32"), {"job": job, "root": root}, value)
 
+    def index_of(self, job: JobId, account: Address, *, block: BlockTag = "latest") -> int:
+        """The bit of a client in verdicts. Reverts for everyone else."""
+        values = self._read(
+            "indexOf", ("uint64", "address"), ("uint32",), {"job": job, "account": account}, block
+        )
+        return int(values[0])
+
     def is_stillborn(self, job: JobId, *, block: BlockTag = "latest") -> bool:
         """Whether the job can never start."""
         values = self._read("isStillborn", ("uint64",), ("bool",), {"job": job}, block)
@@ -254,12 +261,22 @@ class Jobs(Contract):
             block,
         )
 
+    def roll_limits(self, job: JobId, *, block: BlockTag = "latest") -> tuple[int, bool]:
+        """How many contributions a roll may have, and whether its pairs are on chain."""
+        values = self._read("rollLimits", ("uint64",), ("uint32", "bool"), {"job": job}, block)
+        return int(values[0]), bool(values[1])
+
     def roster_at(self, job: JobId, number: int, *, block: BlockTag = "latest") -> Address:
         """The account with a number."""
         values = self._read(
             "rosterAt", ("uint64", "uint8"), ("address",), {"job": job, "number": number}, block
         )
         return checksum(values[0])
+
+    def round_count(self, job: JobId, *, block: BlockTag = "latest") -> int:
+        """How many rounds were agreed."""
+        values = self._read("roundCount", ("uint64",), ("uint32",), {"job": job}, block)
+        return int(values[0])
 
     def seat_among(
         self, job: JobId, numbers: tuple[int, ...], account: Address, *, block: BlockTag = "latest"

@@ -55,7 +55,9 @@ class Rewards(Contract):
     def claim_contributions(
         self, client: Address, rounds: tuple[RoundId, ...], passes: tuple[bytes, ...]
     ) -> Call:
-        """Pays a client for rounds in which its contribution was accepted. Anyone may."""
+        """Pays a client for rounds of a job in which its contribution was accepted, at least one.
+        Anyone may.
+        """
         return self._prepare(
             "claimContributions",
             ("address", "uint96[]", "bytes[]"),
@@ -63,14 +65,16 @@ class Rewards(Contract):
         )
 
     def claim_service(self, member: Address, rounds: tuple[RoundId, ...]) -> Call:
-        """Pays a member for rounds in which it attested what was decided. Anyone may."""
+        """Pays a member for rounds of a job in which it attested what was decided, at least one.
+        Anyone may.
+        """
         return self._prepare(
             "claimService", ("address", "uint96[]"), {"member": member, "rounds": rounds}
         )
 
-    def paid(self, argument_0: JobId, *, block: BlockTag = "latest") -> int:
+    def paid(self, job: JobId, *, block: BlockTag = "latest") -> int:
         """What was paid for the work of a job so far."""
-        values = self._read("paid", ("uint64",), ("uint256",), {"argument_0": argument_0}, block)
+        values = self._read("paid", ("uint64",), ("uint256",), {"job": job}, block)
         return int(values[0])
 
     def refund(self, job: JobId) -> Call:

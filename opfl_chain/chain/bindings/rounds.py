@@ -38,7 +38,9 @@ class Rounds(Contract):
         return int(values[0])
 
     def attest(self, id: RoundId, passes: bytes) -> Call:
-        """Attests the calling member's verdict. Two equal ones decide."""
+        """Attests the calling member's verdict. Two equal ones decide; the third may still come,
+        until the deadline, even if the round was finalised meanwhile.
+        """
         return self._prepare("attest", ("uint96", "bytes"), {"id": id, "passes": passes})
 
     def commit_roll(
@@ -56,6 +58,11 @@ class Rounds(Contract):
         values = self._read("earned", ("uint64",), ("uint256",), {"argument_0": argument_0}, block)
         return int(values[0])
 
+    def epoch_of(self, id: RoundId, *, block: BlockTag = "latest") -> int:
+        """The seat changes before the round opened."""
+        values = self._read("epochOf", ("uint96",), ("uint8",), {"id": id}, block)
+        return int(values[0])
+
     def finalise(
         self, id: RoundId, aggregate_hash: bytes, model_hash: bytes, signatures: tuple[bytes, ...]
     ) -> Call:
@@ -70,6 +77,11 @@ class Rounds(Contract):
                 "signatures": signatures,
             },
         )
+
+    def majority_of(self, id: RoundId, *, block: BlockTag = "latest") -> int:
+        """Bit s: seat s attested what was decided."""
+        values = self._read("majorityOf", ("uint96",), ("uint8",), {"id": id}, block)
+        return int(values[0])
 
     def open_round(self, job: JobId) -> Call:
         """Opens the next round on the current model."""
@@ -122,6 +134,11 @@ class Rounds(Contract):
         """Who sat where when the round opened."""
         values = self._read("seatsOf", ("uint96",), ("address[3]",), {"id": id}, block)
         return tuple(checksum(item) for item in values[0])
+
+    def verdict_hash_of(self, id: RoundId, *, block: BlockTag = "latest") -> bytes:
+        """The hash of the decided verdict; zero before the decision."""
+        values = self._read("verdictHashOf", ("uint96",), ("bytes32",), {"id": id}, block)
+        return bytes(values[0])
 
     def void_round(self, id: RoundId) -> Call:
         """Ends a round that has no roll, or was not decided or not finalised in time."""
