@@ -28,7 +28,7 @@ from opfl_chain.protocol.commitments import (
 )
 from opfl_chain.protocol.delivery import MOST_PROOF_NODES, Expected, InputDelivery
 from opfl_chain.protocol.errors import BundleError, DoesNotOpen, ShareError
-from opfl_chain.protocol.hashing import keccak256, sha256, tag
+from opfl_chain.protocol.hashing import TAG_BODY_KEY, TAG_BUNDLE, keccak256, sha256
 from opfl_chain.protocol.identifiers import Address, RoundId
 from opfl_chain.protocol.proof.package import Packages as ProofPackages
 from opfl_chain.protocol.proof.package import (
@@ -67,8 +67,6 @@ MAGIC: Final = b"OPFB"
 VERSION: Final = 2
 KEY_BYTES: Final = 32
 ENVELOPES: Final = 2 * COMPONENTS
-TAG_BUNDLE: Final = tag("bundle")
-TAG_BODY_KEY: Final = tag("bundle-body-key")
 
 _HEADER: Final = struct.Struct(">4sBBIQQQ")
 """Magic, version, kind, size of the public part, sizes of the three bodies."""
