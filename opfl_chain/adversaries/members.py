@@ -103,7 +103,7 @@ class RefusesDeliveries(Member):
 
     def routes(self) -> list[Route]:
         return [
-            Route(each.method, each.pattern, _refuse, each.max_body_bytes)
+            replace(each, handler=_refuse)
             if each.method == "POST"
             and ("contributions" in each.pattern or "answers" in each.pattern)
             else each

@@ -68,6 +68,7 @@ class Intake:
                 f"/rounds/{{round}}/{name}/{{client}}",
                 self.take,
                 max_body_bytes=Limits.of(self._kind, expected).largest,
+                signed=True,
             ),
             Route("GET", f"/rounds/{{round}}/{name}/{{client}}/{{hash}}", self.serve),
         ]

@@ -45,7 +45,7 @@ class Messages:
     def routes(self) -> list[Route]:
         path = "/rounds/{round}/messages/{slot}/{seat}"
         return [
-            Route("POST", path, self.take, max_body_bytes=MOST_MESSAGE_BYTES),
+            Route("POST", path, self.take, max_body_bytes=MOST_MESSAGE_BYTES, signed=True),
             Route("GET", path, self.serve_first),
             Route("GET", path + "/{hash}", self.serve),
         ]

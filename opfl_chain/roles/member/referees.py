@@ -69,7 +69,7 @@ class Referees:
     def routes(self) -> list[Route]:
         most = _ROW_BYTES * _ROWS_OF_CLIENT * self._member.job.terms.max_clients
         path = "/rounds/{round}/referee/{slot}/{seat}"
-        return [Route("POST", path, self.take, max_body_bytes=most)]
+        return [Route("POST", path, self.take, max_body_bytes=most, signed=True)]
 
     # --- of a seat
 
