@@ -14,7 +14,6 @@ from opfl_chain.protocol.delivery import Expected
 from opfl_chain.protocol.echo import Slot
 from opfl_chain.protocol.hashing import keccak256
 from opfl_chain.protocol.identifiers import Address
-from opfl_chain.protocol.proof.closing import Statement as ProofStatement
 from opfl_chain.protocol.randomness import proof_of_possession_message
 from opfl_chain.protocol.sealing import derived_key
 from opfl_chain.protocol.verdict import Outcome, Verdict
@@ -30,6 +29,7 @@ from opfl_chain.roles.member.intake import Intake
 from opfl_chain.roles.member.joint_audits import JointAudits
 from opfl_chain.roles.member.meetings import MeetingAudits
 from opfl_chain.roles.member.messages import Messages
+from opfl_chain.roles.member.parts import MemberParts
 from opfl_chain.roles.member.proved_audits import ProvedAudits
 from opfl_chain.roles.member.referees import Referees
 from opfl_chain.roles.member.rolls import RollDuty
@@ -104,7 +104,20 @@ class Member(Node):
             self, self.store, self.messages, self.steps, answers, self.contributions
         )
         self.charges = Charges(self, self.store, self.contributions, self.seat)
-        self.referees = Referees(self)
+        self.parts = MemberParts(
+            self,
+            self.store,
+            self.messages,
+            self.steps,
+            self.judging,
+            gradients,
+            answers,
+            self.contributions,
+            self.answers,
+            self.charges,
+            self.sealing_key,
+        )
+        self.referees = Referees(self.parts, lambda round_: self._audits.statement(round_))
         self.sums = self.SUMS(
             self,
             self.store,
@@ -127,8 +140,8 @@ class Member(Node):
         """Start what audits need: nothing if steps are proved, else a process for MPC."""
         tolerance = rule_of(self.job.boundary).tolerance(self.job.boundary)
         if tolerance is not None:
-            return self.PROVED_AUDITS(self, tolerance)
-        return MeetingAudits(self, self._party, self._settings.mpc_join_seconds)
+            return self.PROVED_AUDITS(self.parts, self.referees, tolerance)
+        return MeetingAudits(self.parts, self._party, self._settings.mpc_join_seconds)
 
     @property
     def done(self) -> bool:
@@ -138,10 +151,6 @@ class Member(Node):
         """Our seat in a round, if we have one."""
         seats = list(self.view.seats_of(round_))
         return seats.index(self.address) if self.address in seats else None
-
-    def statement(self, round_: RoundView) -> ProofStatement:
-        """The statement that steps of a round are proved by."""
-        return self._audits.statement(round_)
 
     def _expected(self, round_: RoundView) -> Expected:
         return self.judging.expected(self.seat(round_) or 0)
