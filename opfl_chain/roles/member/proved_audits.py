@@ -32,18 +32,22 @@ from opfl_chain.protocol.hashing import keccak256
 from opfl_chain.protocol.identifiers import Address, ClientIndex
 from opfl_chain.protocol.proof.closing import Statement, Tolerance
 from opfl_chain.protocol.proof.folding import Answer
+from opfl_chain.protocol.published_answers import PublishedMessage, encode_round
 from opfl_chain.protocol.sealing import Complaint
 from opfl_chain.protocol.verdict import Outcome
 from opfl_chain.roles.member.hearings import Hearing, Outcomes
 from opfl_chain.roles.member.joint_audits import JointAudits
 from opfl_chain.roles.member.parts import MemberParts
-from opfl_chain.roles.member.referees import Referees
+from opfl_chain.roles.member.referees import REFEREE_SEAT, Referees
 from opfl_chain.roles.node import Moment
 from opfl_chain.roles.view.view import RoundView
+from opfl_chain.system.files import append_line
 
 _REFEREE_END: Final = 12
 """The part of a hearing at whose end the referee must have answered."""
 _DISPUTES_SHOWN: Final = 8
+ANSWERS_FILE: Final = "answers.jsonl"
+"""Signed messages of all sessions, in the state folder: the member may publish it."""
 
 _LOGGER = logging.getLogger("opfl.committee")
 
@@ -171,9 +175,32 @@ class ProvedAudits(JointAudits):
                 return None
             if judged is not None:
                 found = ends_with(judged.answers)
+        self._publish(hearing)
         for client, each in found.items():
             self._name(hearing.round, client, each)
         return found
+
+    def _publish(self, hearing: Hearing) -> None:
+        """Append what members said in a session to a file that we may publish.
+
+        Before the outcome is stored: a member killed in between publishes the same line again, and
+        none is missing of an outcome that it has.
+        """
+        parts, round_ = self._parts, hearing.round
+        roster, said = list(parts.node.job.roster), []
+        authors = [*enumerate(parts.messages.seats(round_))]
+        referee = self._referees.referee(round_)
+        if referee is not None:
+            authors.append((REFEREE_SEAT, referee))
+        for slot in map(hearing.slot, (Slot.REPORT, Slot.REVEAL, Slot.REFEREE)):
+            for seat, author in authors:
+                message = parts.store.first_message(round_.opening, slot, seat)
+                if message is None or (slot == hearing.slot(Slot.REFEREE)) != (author == referee):
+                    continue
+                number = roster.index(author)
+                said.append(PublishedMessage(number, slot, message.body, message.signature))
+        line = encode_round(round_.number, round_.opening, said)
+        append_line(parts.node.settings.state / ANSWERS_FILE, line)
 
     # --- our own words
 

@@ -87,7 +87,7 @@ class Referees:
 
         Without a standby there are no words, and what is disputed stays undecided.
         """
-        if (referee := self._referee(hearing.round)) is None:
+        if (referee := self.referee(hearing.round)) is None:
             return RefereeReveal(0, {})
         number = list(self._parts.node.job.roster).index(referee)
         handed = self._hand_over(hearing.round, wanted, answers)
@@ -96,7 +96,7 @@ class Referees:
 
     def judged_sum(self, round_: RoundView, disputed: Collection[int]) -> dict[int, bytes] | None:
         """Ask the standby for hashes of components of the sum; None while it has not answered."""
-        referee = self._referee(round_)
+        referee = self.referee(round_)
         passes = self._parts.node.view.decided_passes(round_)
         if referee is None or passes is None:
             return {}
@@ -110,7 +110,7 @@ class Referees:
         body = self._ask(round_, slot_number(Slot.SUM_REFEREE), referee, handed)
         return _read(body, decode_judged)
 
-    def _referee(self, round_: RoundView) -> Address | None:
+    def referee(self, round_: RoundView) -> Address | None:
         """The first of the roster that has staked and had no seat in a round."""
         view = self._parts.node.view
         seats = view.seats_of(round_)
@@ -162,8 +162,10 @@ class Referees:
             parts.node.agenda.again()
             return None
         statement = parts.messages.statement(round_, slot, body)
-        is_signed = signer_of(statement, parts.node.job.domain, signature) == standby
-        return body if is_signed else None
+        if signer_of(statement, parts.node.job.domain, signature) != standby:
+            return None
+        parts.store.keep_message(round_.opening, slot, REFEREE_SEAT, Signed(body, signature))
+        return body
 
     # --- of a standby
 
