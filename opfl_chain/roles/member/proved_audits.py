@@ -26,7 +26,7 @@ from opfl_chain.protocol.audit_exchange import (
 )
 from opfl_chain.protocol.bundle import complain, complaint_stands
 from opfl_chain.protocol.delivery import Claim, Delivery, check_delivery
-from opfl_chain.protocol.echo import Common, Slot, readable
+from opfl_chain.protocol.echo import Slot, readable
 from opfl_chain.protocol.errors import DoesNotOpen, ProtocolError
 from opfl_chain.protocol.hashing import keccak256
 from opfl_chain.protocol.identifiers import Address, ClientIndex
@@ -81,7 +81,8 @@ class ProvedAudits(JointAudits):
         """Report, reveal and conclude, as far as the peers' messages allow.
 
         There is no statement at weights beyond what a proof can hold, to which one contribution
-        that nobody audited may have led. Then nobody can answer, and nobody is charged.
+        that nobody audited may have led. Honest clients then sit out, and who is on the roll all
+        the same has no valid answer.
         """
         claims = self._parts.contributions.claims(hearing.round)
         answers = self._parts.answers.agree(hearing, now)
@@ -96,8 +97,8 @@ class ProvedAudits(JointAudits):
         try:
             self.statement(hearing.round)
         except ProtocolError as error:
-            self._tell(hearing.round, [], f"nobody can be audited at these weights: {error}")
-            return {**ends, **dict.fromkeys(hearing.clients, None)}
+            self._tell(hearing.round, [], f"no step can be proved at these weights: {error}")
+            return ends
         concluded = self._exchange(hearing, {c: claims[c] for c in answers}, answers, now)
         if concluded is None:
             return None
@@ -140,8 +141,8 @@ class ProvedAudits(JointAudits):
         )
         if revealed is None:
             return None
-        self._blame(hearing, reported, revealed)
         reveals = readable(revealed.values, lambda seat, body: Reveal.decode(body, seat, indices))
+        self._blame(hearing, {*reported.equivocators, *revealed.equivocators}, reports, reveals)
         return self._conclude(hearing, claims, answers, reports, reveals, now)
 
     def _conclude(
@@ -276,12 +277,13 @@ class ProvedAudits(JointAudits):
 
     # --- faults of peers
 
-    def _blame(self, hearing: Hearing, *steps: Common) -> None:
-        """Note who was away, and show who said two things."""
-        seats = self._parts.messages.seats(hearing.round)
-        for step in steps:
-            for seat in step.absent:
-                self._parts.charges.note(hearing.round, seats[seat], MemberFault.ABSENCE)
+    def _blame(
+        self, hearing: Hearing, equivocators: set[int], *heard: Mapping[int, Report | Reveal]
+    ) -> None:
+        """Note who said nothing that can be read; who said two things pays for that already."""
+        for seat, member in enumerate(self._parts.messages.seats(hearing.round)):
+            if seat not in equivocators and any(seat not in each for each in heard):
+                self._parts.charges.note(hearing.round, member, MemberFault.ABSENCE)
 
     def _name(self, round_: RoundView, client: Address, conclusion: Conclusion) -> None:
         seats = self._parts.messages.seats(round_)
