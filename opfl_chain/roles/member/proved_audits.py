@@ -27,7 +27,7 @@ from opfl_chain.protocol.audit_exchange import (
 from opfl_chain.protocol.bundle import complain, complaint_stands
 from opfl_chain.protocol.delivery import Claim, Delivery, check_delivery
 from opfl_chain.protocol.echo import Slot, readable
-from opfl_chain.protocol.errors import DoesNotOpen, ProtocolError
+from opfl_chain.protocol.errors import DoesNotOpen, OutOfMemory, ProtocolError
 from opfl_chain.protocol.hashing import keccak256
 from opfl_chain.protocol.identifiers import Address, ClientIndex
 from opfl_chain.protocol.proof.closing import Statement, Tolerance
@@ -96,10 +96,14 @@ class ProvedAudits(JointAudits):
             return ends
         try:
             self.statement(hearing.round)
+            concluded = self._exchange(hearing, {c: claims[c] for c in answers}, answers, now)
+        except OutOfMemory as error:
+            self._tell(hearing.round, [self._parts.node.address], str(error))
+            self._parts.node.agenda.again()
+            return None
         except ProtocolError as error:
             self._tell(hearing.round, [], f"no step can be proved at these weights: {error}")
             return ends
-        concluded = self._exchange(hearing, {c: claims[c] for c in answers}, answers, now)
         if concluded is None:
             return None
         for client, conclusion in concluded.items():
@@ -226,6 +230,8 @@ class ProvedAudits(JointAudits):
                 _LOGGER.info("answer does not open", extra={"client": client, "why": str(error)})
                 rows[claim.client] = self._complaint(round_, client, answers[client])
                 continue
+            except OutOfMemory:
+                raise
             except ProtocolError as error:
                 _LOGGER.warning("answer refused", extra={"client": client, "why": str(error)})
                 continue
