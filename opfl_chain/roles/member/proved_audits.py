@@ -95,15 +95,13 @@ class ProvedAudits(JointAudits):
         if not answers:
             return ends
         try:
-            self.statement(hearing.round)
+            if not self._is_stated(hearing.round):
+                return ends
             concluded = self._exchange(hearing, {c: claims[c] for c in answers}, answers, now)
         except OutOfMemory as error:
             self._tell(hearing.round, [self._parts.node.address], str(error))
             self._parts.node.agenda.again()
             return None
-        except ProtocolError as error:
-            self._tell(hearing.round, [], f"no step can be proved at these weights: {error}")
-            return ends
         if concluded is None:
             return None
         for client, conclusion in concluded.items():
@@ -318,6 +316,17 @@ class ProvedAudits(JointAudits):
         rules, weights = self._parts.judging.rules, self._parts.judging.weights(round_)
         facts = proved_subject(rules, weights, list(claims.values()), self.statement(round_))
         return keccak256(facts, *(answers[client] for client in claims))
+
+    def _is_stated(self, round_: RoundView) -> bool:
+        """Return whether there is a statement at the weights of a round."""
+        try:
+            self.statement(round_)
+        except OutOfMemory:
+            raise
+        except ProtocolError as error:
+            self._tell(round_, [], f"no step can be proved at these weights: {error}")
+            return False
+        return True
 
     def statement(self, round_: RoundView) -> Statement:
         """The statement of all steps at the weights of a round."""
