@@ -16,7 +16,7 @@ from typing import Final
 
 from opfl_chain.protocol.commitments import COMPONENTS
 from opfl_chain.protocol.errors import MessageError
-from opfl_chain.protocol.hashing import sha256, tag
+from opfl_chain.protocol.hashing import TAG_PROOF_ANSWERS, TAG_PROOF_CONTEXT, sha256
 from opfl_chain.protocol.holders import weigh
 from opfl_chain.protocol.identifiers import ClientIndex
 from opfl_chain.protocol.proof.answers import Query, accepts
@@ -28,8 +28,6 @@ from opfl_chain.protocol.shares import HASH_BYTES, held_indices
 from opfl_chain.protocol.verdict import Outcome, Verdict
 from opfl_chain.protocol.widths import bytes32, unsigned_bytes
 
-TAG_CONTEXT: Final = tag("proof-context")
-TAG_ANSWERS: Final = tag("proof-answers")
 ANSWER_BYTES: Final = 16 * ANSWER_WORDS
 
 _HEADER: Final = struct.Struct(">4sBBI")
@@ -57,7 +55,7 @@ def proof_context(
 ) -> bytes:
     """Return the digest that names the one contribution that a proof is about."""
     return sha256(
-        TAG_CONTEXT,
+        TAG_PROOF_CONTEXT,
         bytes32("domain separator", separator),
         unsigned_bytes("round identifier", round_id, 96),
         bytes32("opening", opening),
@@ -89,7 +87,7 @@ class Answers:
     @property
     def commitment(self) -> bytes:
         """The hash that the member reports before it reveals the answers."""
-        return sha256(TAG_ANSWERS, bytes([self.seat]), self.transcript, self.encode())
+        return sha256(TAG_PROOF_ANSWERS, bytes([self.seat]), self.transcript, self.encode())
 
     def by_component(self) -> dict[int, Answer]:
         """Return the answers by component."""
@@ -331,7 +329,10 @@ def conclude(
                 continue
             for index, answer in each.by_component().items():
                 words[index][seat] = answer
-    return _decide(words, liars, referee or {})
+    found = _decide(words, liars, {})
+    if found.outcome is not None or not referee:
+        return found  # a referee has no word where nobody asked for one
+    return _decide(words, liars, referee)
 
 
 def with_referee(

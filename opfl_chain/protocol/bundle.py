@@ -28,10 +28,15 @@ from opfl_chain.protocol.commitments import (
 )
 from opfl_chain.protocol.delivery import MOST_PROOF_NODES, Expected, InputDelivery
 from opfl_chain.protocol.errors import BundleError, DoesNotOpen, ShareError
-from opfl_chain.protocol.hashing import keccak256, sha256, tag
+from opfl_chain.protocol.hashing import TAG_BODY_KEY, TAG_BUNDLE, keccak256, sha256
 from opfl_chain.protocol.identifiers import Address, RoundId
 from opfl_chain.protocol.proof.package import Packages as ProofPackages
-from opfl_chain.protocol.proof.package import ProofComponent, ProofLeaves, ProofPackage
+from opfl_chain.protocol.proof.package import (
+    ProofComponent,
+    ProofLeaves,
+    ProofPackage,
+    verify_component,
+)
 from opfl_chain.protocol.ring import RING_WORD_BYTES
 from opfl_chain.protocol.sealing import (
     KNOWLEDGE_BYTES,
@@ -62,8 +67,6 @@ MAGIC: Final = b"OPFB"
 VERSION: Final = 2
 KEY_BYTES: Final = 32
 ENVELOPES: Final = 2 * COMPONENTS
-TAG_BUNDLE: Final = tag("bundle")
-TAG_BODY_KEY: Final = tag("bundle-body-key")
 
 _HEADER: Final = struct.Struct(">4sBBIQQQ")
 """Magic, version, kind, size of the public part, sizes of the three bodies."""
@@ -365,6 +368,42 @@ def complaint_stands(
     return False
 
 
+def body_key(bundle: Bundle, component: int, seat: int, key: SealingKey, context: bytes) -> bytes:
+    """Return the key of one component's body, which a holder hands to a referee."""
+    return _body_key(bundle, component, seat, key.shared_point(bundle.ephemeral), context)
+
+
+def open_gradient_component(
+    bundle: Bundle, component: int, key: bytes, expected: Expected
+) -> Component:
+    """Return one component of a gradient, for a referee that was given the key of its body."""
+    text = _encrypted(bytes32("key", key), bundle.bodies[component])
+    return _component(component, text, _leaves(bundle.public)[component])
+
+
+def open_answer_component(
+    bundle: Bundle, component: int, key: bytes, expected: Expected
+) -> tuple[Component, ProofComponent, ProofLeaves]:
+    """Return one component of input and proof, for a referee that was given the key of its body."""
+    if expected.proof is None:
+        raise BundleError("answers of this job have no proof")
+    public = _AnswerPublic.decode(bundle.public, expected)
+    text = _encrypted(bytes32("key", key), bundle.bodies[component])
+    cut = _sizes(expected.package_words(expected.input_words))[component]
+    given = _component(component, text[:cut], public.leaves[component])
+    part, leaves = ProofComponent(component, text[cut:]), ProofLeaves(public.extra)
+    try:
+        verify_component(part, leaves, expected.proof)
+    except ShareError as error:
+        raise DoesNotOpen(str(error)) from error
+    return given, part, leaves
+
+
+def input_path(bundle: Bundle, expected: Expected) -> tuple[bytes, ...]:
+    """Return the path of an answer's input in the data set, as the answer states it."""
+    return _AnswerPublic.decode(bundle.public, expected).path
+
+
 Texts = tuple[bytes, bytes]
 """What the two components of a member open to."""
 
@@ -372,11 +411,25 @@ Texts = tuple[bytes, bytes]
 def _opened(bundle: Bundle, seat: int, shared_point: bytes, context: bytes) -> Texts:
     texts = []
     for k in held_indices(seat):
-        envelope = bundle.envelopes[2 * k + holders_of(k).index(seat)]
-        key = _xor(envelope, envelope_key(shared_point, bundle.ephemeral, k, seat, context))
+        key = _body_key(bundle, k, seat, shared_point, context)
         texts.append(_encrypted(key, bundle.bodies[k]))  # counter mode is its own inverse
     first, second = texts
     return first, second
+
+
+def _body_key(
+    bundle: Bundle, component: int, seat: int, shared_point: bytes, context: bytes
+) -> bytes:
+    envelope = bundle.envelopes[2 * component + holders_of(component).index(seat)]
+    mask = envelope_key(shared_point, bundle.ephemeral, component, seat, context)
+    return _xor(envelope, mask)
+
+
+def _component(index: int, text: bytes, leaf: bytes) -> Component:
+    found = Component(index, text[:SALT_BYTES], text[SALT_BYTES:])
+    if found.leaf_hash != leaf:
+        raise DoesNotOpen(f"component {index} does not open to its leaf hash 0x{leaf.hex()}")
+    return found
 
 
 def _gradient(bundle: Bundle, seat: int, texts: Texts, expected: Expected) -> SharePackage:

@@ -18,7 +18,13 @@ from coincurve import PrivateKey, PublicKey
 
 from opfl_chain.protocol.commitments import COMPONENTS
 from opfl_chain.protocol.errors import SealingError
-from opfl_chain.protocol.hashing import sha256, tag
+from opfl_chain.protocol.hashing import (
+    TAG_ENVELOPE,
+    TAG_KNOWLEDGE,
+    TAG_SAME_SECRET,
+    TAG_SEALING_SECRET,
+    sha256,
+)
 from opfl_chain.protocol.signatures import CURVE_ORDER
 from opfl_chain.protocol.widths import bytes32, unsigned_bytes
 
@@ -26,11 +32,6 @@ POINT_BYTES: Final = 33
 SCALAR_BYTES: Final = 32
 KNOWLEDGE_BYTES: Final = POINT_BYTES + SCALAR_BYTES
 COMPLAINT_BYTES: Final = 1 + 3 * POINT_BYTES + SCALAR_BYTES
-
-TAG_SEALING_SECRET: Final = tag("sealing-secret")
-TAG_KNOWLEDGE: Final = tag("sealing-knowledge")
-TAG_ENVELOPE: Final = tag("sealing-envelope")
-TAG_SAME_SECRET: Final = tag("sealing-same-secret")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,112 @@
+"""What a member holds of the contributions on a roll: claims of the chain, and opened parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from opfl_chain.chain.bindings.types import RollEntry as RollEvidence
+from opfl_chain.protocol.bundle import open_answer, open_contribution
+from opfl_chain.protocol.delivery import Claim, Delivery, Expected
+from opfl_chain.protocol.identifiers import Address
+from opfl_chain.protocol.roll import Roll, RollEntry
+from opfl_chain.protocol.sealing import SealingKey
+from opfl_chain.roles.member.intake import Intake
+from opfl_chain.roles.member.messages import Messages
+from opfl_chain.roles.member.store import MemberStore
+from opfl_chain.roles.node import Node
+from opfl_chain.roles.view.view import RoundView
+
+
+class Contributions:
+    """Contributions and answers of all rounds, as one member has them."""
+
+    def __init__(
+        self,
+        node: Node,
+        store: MemberStore,
+        messages: Messages,
+        gradients: Intake,
+        answers: Intake,
+        sealing_key: SealingKey,
+    ) -> None:
+        self._node = node
+        self._store = store
+        self._messages = messages
+        self._gradients = gradients
+        self._answers = answers
+        self._sealing_key = sealing_key
+
+    def roll(self, round_: RoundView) -> Roll | None:
+        """The roll on chain with its content hashes, which only members know."""
+        entries = self._store.roll(round_.opening)
+        if round_.roll is None or not entries:
+            return None
+        roll = Roll.of(entries, is_public=self._node.job.terms.public_roll)
+        return roll if roll.root == round_.roll.root else None
+
+    def claims(self, round_: RoundView) -> dict[Address, Claim]:
+        """The on-chain facts about all contributions of a settled round, by client."""
+        roll, view = self.roll(round_), self._node.view
+        clients = view.clients()
+        return {
+            entry.address: Claim(
+                client=entry.client,
+                round_number=round_.number,
+                commitment=entry.commitment,
+                dataset_root=clients[entry.address].root,
+                audited=view.is_audited(round_, entry.address),
+            )
+            for entry in (roll.entries if roll else ())
+        }
+
+    def delivery(
+        self, round_: RoundView, client: Address, expected: Expected, answer: bytes | None = None
+    ) -> Delivery:
+        """Our parts of a contribution, with those of the answer with this content hash.
+
+        Raise what is wrong with them, or that one is not here.
+        """
+        seat = self._messages.seat(round_)
+        entry = self._entry(round_, client)
+        gradient = open_contribution(
+            self._gradients.required(round_, client, entry.content_hash if entry else b""),
+            seat,
+            self._sealing_key,
+            self._gradients.context(round_, client),
+            expected,
+        )
+        if answer is None:
+            return Delivery(gradient)
+        training_input, advice, proof = open_answer(
+            self._answers.required(round_, client, answer),
+            seat,
+            self._sealing_key,
+            self._answers.context(round_, client),
+            expected,
+        )
+        return Delivery(gradient, training_input, advice, proof)
+
+    def deliveries(
+        self, round_: RoundView, expected: Expected, answers: Mapping[Address, bytes]
+    ) -> dict[int, Delivery]:
+        """Our parts of all contributions on the roll, by client index."""
+        return {
+            claim.client: self.delivery(round_, client, expected, answers.get(client))
+            for client, claim in self.claims(round_).items()
+        }
+
+    def evidence(self, round_: RoundView, client: Address) -> RollEvidence | None:
+        """What shows on chain that a client contributed, if we have it."""
+        roll, entry = self.roll(round_), self._entry(round_, client)
+        if roll is None or entry is None:
+            return None
+        signed = self._gradients.signed(round_, client, entry.content_hash)
+        bundle = self._gradients.bundle(round_, client, entry.content_hash)
+        if signed is None or bundle is None:
+            return None
+        path = tuple(roll.proof(entry.client))
+        return RollEvidence(bundle.commitment, bundle.rest_hash, path, signed.signature)
+
+    def _entry(self, round_: RoundView, client: Address) -> RollEntry | None:
+        entries = self._store.roll(round_.opening)
+        return next((each for each in entries if each.address == client), None)
