@@ -13,6 +13,8 @@ from opfl_chain.adversaries import gradients
 from opfl_chain.adversaries.clients import (
     DELIVERIES,
     AttackingConduct,
+    CheatUnknown,
+    cheats_in,
     client_cheats,
     conduct_named,
 )
@@ -21,6 +23,7 @@ from opfl_chain.adversaries.gradients.attack import Attack, AttackState, Unknown
 from opfl_chain.adversaries.members import MEMBERS
 from opfl_chain.adversaries.servers import SERVERS
 from opfl_chain.adversaries.strangers import STRANGERS, Stranger
+from opfl_chain.protocol.bundle import BundleKind
 from opfl_chain.roles.client.conduct import Conduct
 from opfl_chain.roles.member.member import Member
 from opfl_chain.roles.server.server import Server
@@ -89,7 +92,17 @@ def test_a_new_file_in_the_folder_is_found(tmp_path: Path, monkeypatch: pytest.M
 def test_unknown_cheats_of_clients_list_attacks_and_deliveries() -> None:
     with pytest.raises(UnknownAttack, match=r"reuse\[:K=5\].*withhold-shares"):
         conduct_named("steal")
-    assert {"poison", "other-input"} < set(client_cheats())
+    assert {"poison", "other-input", "evade"} < set(client_cheats())
+    with pytest.raises(CheatUnknown, match=r"Known cheats: .*withhold-answer"):
+        conduct_named("amplify:10+vanish")
+
+
+def test_an_attack_may_be_joined_with_a_false_delivery() -> None:
+    conduct = conduct_named("amplify:10+withhold-answer")
+    step = attacked(0)
+    np.testing.assert_allclose(conduct.gradient(step, b"")[0], step.gradient * 10)
+    assert conduct.parcels(None, BundleKind.ANSWER) == {}  # type: ignore[arg-type]
+    assert cheats_in("amplify:10+evade", 0, 0) and cheats_in("evade", 3, 0)
 
 
 def test_cheats_of_each_role_are_of_its_class() -> None:
