@@ -11,6 +11,8 @@ import {COMMITTEE_SIZE, JobId, RoundId} from "./Types.sol";
 /// @title Beacon
 /// @dev `IBeacon` says what everything means.
 contract Beacon is IBeacon {
+    using BLS12381 for BLS12381.PackedG2;
+
     bytes32 private constant MESSAGE_TAG = keccak256("opfl.v2.beacon");
     bytes32 private constant POSSESSION_TAG = keccak256("opfl.v2.proof-of-possession");
 
@@ -31,8 +33,8 @@ contract Beacon is IBeacon {
         bytes sum;
     }
 
-    mapping(address => bytes) private _keys;
-    mapping(JobId => mapping(uint8 => bytes)) private _groupKeys;
+    mapping(address => BLS12381.PackedG2) private _keys;
+    mapping(JobId => mapping(uint8 => BLS12381.PackedG2)) private _groupKeys;
     mapping(RoundId => bytes32) private _seeds;
     mapping(RoundId => Partials) private _partials;
 
@@ -43,12 +45,12 @@ contract Beacon is IBeacon {
 
     /// @inheritdoc IBeacon
     function registerKey(bytes calldata publicKey, bytes calldata proof) external {
-        if (_keys[msg.sender].length != 0) revert KeyAlreadyRegistered(msg.sender);
+        if (keyOf(msg.sender).length != 0) revert KeyAlreadyRegistered(msg.sender);
         bytes memory claim = possessionMessage(msg.sender, publicKey);
         if (!BLS12381.verify(proof, claim, POSSESSION_DOMAIN, publicKey)) {
             revert BadProofOfPossession(msg.sender);
         }
-        _keys[msg.sender] = publicKey;
+        _keys[msg.sender].store(publicKey);
         emit KeyRegistered(msg.sender, publicKey);
     }
 
@@ -60,24 +62,24 @@ contract Beacon is IBeacon {
         for (uint256 i = 1; i < COMMITTEE_SIZE; ++i) {
             sum = BLS12381.addG2(sum, _keyOf(members[i]));
         }
-        _groupKeys[job][epoch] = sum;
+        _groupKeys[job][epoch].store(sum);
         emit GroupFormed(job, epoch, sum);
     }
 
     /// @inheritdoc IBeacon
     function publish(RoundId round, bytes calldata signature) external {
-        _requireOpen(round);
-        _requireSigned(round, signature, _groupKeys[round.job()][ROUNDS.epochOf(round)]);
+        (bytes memory signed, uint8 epoch) = _requireOpen(round);
+        _requireSigned(round, signature, signed, groupKeyOf(round.job(), epoch));
         _settle(round, signature);
     }
 
     /// @inheritdoc IBeacon
     function publishPartial(RoundId round, address member, bytes calldata signature) external {
-        _requireOpen(round);
+        (bytes memory signed,) = _requireOpen(round);
         ROUNDS.seatOf(round, member);
         Partials storage partials = _partials[round];
         if (partials.published[member]) revert PartialAlreadyPublished(round, member);
-        _requireSigned(round, signature, _keys[member]);
+        _requireSigned(round, signature, signed, keyOf(member));
 
         partials.published[member] = true;
         partials.count += 1;
@@ -114,21 +116,19 @@ contract Beacon is IBeacon {
     }
 
     /// @inheritdoc IBeacon
-    function keyOf(address member) external view returns (bytes memory) {
-        return _keys[member];
+    function keyOf(address member) public view returns (bytes memory) {
+        return _keys[member].load();
     }
 
     /// @inheritdoc IBeacon
-    function groupKeyOf(JobId job, uint8 epoch) external view returns (bytes memory) {
-        return _groupKeys[job][epoch];
+    function groupKeyOf(JobId job, uint8 epoch) public view returns (bytes memory) {
+        return _groupKeys[job][epoch].load();
     }
 
     /// @inheritdoc IBeacon
-    function message(RoundId round) public view returns (bytes memory) {
+    function message(RoundId round) external view returns (bytes memory) {
         (bytes32 opening, bytes32 root) = ROUNDS.rollOf(round);
-        return abi.encode(
-            MESSAGE_TAG, block.chainid, address(this), round.job(), round.number(), opening, root
-        );
+        return _message(round, opening, root);
     }
 
     /// @inheritdoc IBeacon
@@ -147,30 +147,41 @@ contract Beacon is IBeacon {
     }
 
     function _keyOf(address member) private view returns (bytes memory key) {
-        key = _keys[member];
+        key = keyOf(member);
         if (key.length == 0) revert KeyMissing(member);
     }
 
     /// @dev Without a roll there is nothing to sign.
     function _isOverdue(RoundId round) private view returns (bool) {
-        return _hasRoll(round) && block.number > ROUNDS.schedule(round).beacon;
+        (, bytes32 root,, uint32 deadline) = ROUNDS.beaconTermsOf(round);
+        return root != 0 && block.number > deadline;
     }
 
-    function _hasRoll(RoundId round) private view returns (bool) {
-        (, bytes32 root) = ROUNDS.rollOf(round);
-        return root != 0;
-    }
-
-    function _requireOpen(RoundId round) private view {
+    /// @dev What is to be signed, and by the committee of which epoch.
+    function _requireOpen(RoundId round) private view returns (bytes memory signed, uint8) {
         if (_seeds[round] != 0) revert BeaconAlreadyPublished(round);
-        if (!_hasRoll(round) || _isOverdue(round)) revert NotInBeaconPhase(round, block.number);
+        (bytes32 opening, bytes32 root, uint8 epoch, uint32 deadline) = ROUNDS.beaconTermsOf(round);
+        if (root == 0 || block.number > deadline) revert NotInBeaconPhase(round, block.number);
+        return (_message(round, opening, root), epoch);
     }
 
-    function _requireSigned(RoundId round, bytes calldata signature, bytes memory publicKey)
+    function _message(RoundId round, bytes32 opening, bytes32 root)
         private
         view
+        returns (bytes memory)
     {
-        if (!BLS12381.verify(signature, message(round), SIGNATURE_DOMAIN, publicKey)) {
+        return abi.encode(
+            MESSAGE_TAG, block.chainid, address(this), round.job(), round.number(), opening, root
+        );
+    }
+
+    function _requireSigned(
+        RoundId round,
+        bytes calldata signature,
+        bytes memory signed,
+        bytes memory publicKey
+    ) private view {
+        if (!BLS12381.verify(signature, signed, SIGNATURE_DOMAIN, publicKey)) {
             revert BadSignature(round);
         }
     }

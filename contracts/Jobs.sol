@@ -16,10 +16,12 @@ import {
     COMMITTEE_SIZE,
     JobId,
     JobTerms,
+    packSeats,
     Participants,
     Pay,
     Phases,
-    Role
+    Role,
+    Seats
 } from "./Types.sol";
 
 /// @title Jobs
@@ -257,9 +259,11 @@ contract Jobs is IJobs, EIP712 {
 
     /// @inheritdoc IJobs
     function rosterAt(JobId job, uint8 number) public view returns (address) {
-        return number < COMMITTEE_SIZE
-            ? _terms[job].members[number]
-            : _terms[job].standbys[number - COMMITTEE_SIZE];
+        JobTerms storage agreed = _terms[job];
+        return
+            number < COMMITTEE_SIZE
+                ? agreed.members[number]
+                : agreed.standbys[number - COMMITTEE_SIZE];
     }
 
     /// @inheritdoc IJobs
@@ -274,13 +278,9 @@ contract Jobs is IJobs, EIP712 {
     }
 
     /// @inheritdoc IJobs
-    function seatAmong(JobId job, uint8[COMMITTEE_SIZE] memory numbers, address account)
-        public
-        view
-        returns (uint8)
-    {
+    function seatAmong(JobId job, Seats among, address account) public view returns (uint8) {
         for (uint8 seat = 0; seat < COMMITTEE_SIZE; ++seat) {
-            if (rosterAt(job, numbers[seat]) == account) return seat;
+            if (rosterAt(job, among.numberAt(seat)) == account) return seat;
         }
         revert NotSeated(job, account);
     }
@@ -288,13 +288,20 @@ contract Jobs is IJobs, EIP712 {
     /// @inheritdoc IJobs
     function requireTwoAmong(
         JobId job,
-        uint8[COMMITTEE_SIZE] memory numbers,
+        Seats among,
         bytes32 structHash,
         bytes[2] calldata signatures
     ) public view {
         (address first, address second) = _signers(structHash, signatures);
-        seatAmong(job, numbers, first);
-        seatAmong(job, numbers, second);
+        bool firstSits;
+        bool secondSits;
+        for (uint256 seat = 0; seat < COMMITTEE_SIZE && !(firstSits && secondSits); ++seat) {
+            address account = rosterAt(job, among.numberAt(seat));
+            firstSits = firstSits || account == first;
+            secondSits = secondSits || account == second;
+        }
+        if (!firstSits) revert NotSeated(job, first);
+        if (!secondSits) revert NotSeated(job, second);
     }
 
     /// @inheritdoc IJobs
@@ -302,7 +309,7 @@ contract Jobs is IJobs, EIP712 {
         public
         view
     {
-        requireTwoAmong(job, _participants[job].seats, structHash, signatures);
+        requireTwoAmong(job, packSeats(_participants[job].seats), structHash, signatures);
     }
 
     /// @inheritdoc IJobs

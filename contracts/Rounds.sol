@@ -10,6 +10,7 @@ import {Verdicts} from "./libraries/Verdicts.sol";
 import {
     COMMITTEE_SIZE,
     JobId,
+    packSeats,
     Participants,
     Pay,
     Progress,
@@ -17,7 +18,8 @@ import {
     roundOf,
     RoundId,
     RoundStatus,
-    Schedule
+    Schedule,
+    Seats
 } from "./Types.sol";
 
 /// @title Rounds
@@ -40,8 +42,28 @@ contract Rounds is IRounds {
     /// @notice Knows when it is settled who is audited.
     IBeacon public immutable BEACON;
 
+    /// @dev A round, and what its hot paths need of the terms: all before the opening are one slot.
+    struct State {
+        RoundStatus status;
+        uint8 attested;
+        uint8 majority;
+        uint8 epoch;
+        Seats seats;
+        bool publicRoll;
+        uint32 openedAt;
+        uint32 rollDeadline;
+        uint32 beaconDeadline;
+        uint32 attestDeadline;
+        uint32 count;
+        uint32 places;
+        bytes32 opening;
+        bytes32 root;
+        bytes32 verdictHash;
+        bytes32[COMMITTEE_SIZE] attestations;
+    }
+
     mapping(JobId => Progress) private _progress;
-    mapping(RoundId => Round) private _rounds;
+    mapping(RoundId => State) private _rounds;
 
     constructor(IJobs jobs, IBeacon beacon) {
         JOBS = jobs;
@@ -59,11 +81,18 @@ contract Rounds is IRounds {
 
         id = roundOf(job, number);
         state.nextRound = number + 1;
-        Round storage current = _rounds[id];
+        State storage current = _rounds[id];
+        Schedule memory deadlines = Terms.schedule(JOBS.phases(job), uint32(block.number));
+        (uint32 places, bool publicRoll) = JOBS.rollLimits(job);
         current.status = RoundStatus.Open;
-        current.openedAt = uint32(block.number);
         current.epoch = present.epoch;
-        current.seats = present.seats;
+        current.seats = packSeats(present.seats);
+        current.publicRoll = publicRoll;
+        current.openedAt = uint32(block.number);
+        current.rollDeadline = deadlines.roll;
+        current.beaconDeadline = deadlines.beacon;
+        current.attestDeadline = deadlines.attest;
+        current.places = places;
         current.opening = _opening(id, state.modelHash);
         emit RoundOpened(id, state.modelHash, current.opening, present.epoch);
     }
@@ -76,29 +105,28 @@ contract Rounds is IRounds {
         bytes calldata pairs,
         bytes[2] calldata signatures
     ) external {
-        Round storage current = _rounds[id];
-        if (current.status != RoundStatus.Open || block.number > schedule(id).roll) {
+        State storage current = _rounds[id];
+        if (current.status != RoundStatus.Open || block.number > current.rollDeadline) {
             revert NotInRollPhase(id, block.number);
         }
-        JobId job = id.job();
-        (uint32 places, bool publicRoll) = JOBS.rollLimits(job);
+        uint32 places = current.places;
         if (root == 0 || count == 0 || count > places) revert BadRollCount(count, places);
-        uint256 expected = publicRoll ? PAIR_BYTES * count : 0;
+        uint256 expected = current.publicRoll ? PAIR_BYTES * count : 0;
         if (pairs.length != expected) revert BadPairsLength(pairs.length, expected);
         bytes32 statement = Statements.roll(id, current.opening, root, count, keccak256(pairs));
-        JOBS.requireTwoAmong(job, current.seats, statement, signatures);
+        JOBS.requireTwoAmong(id.job(), current.seats, statement, signatures);
 
         current.status = RoundStatus.Rolled;
-        current.root = root;
         current.count = count;
+        current.root = root;
         emit RollCommitted(id, root, count, pairs);
     }
 
     /// @inheritdoc IRounds
     function attest(RoundId id, bytes calldata passes) external {
         // Also when two have finalised already: who comes third is paid, not penalised for silence.
-        Round storage current = _rounds[id];
-        if (block.number > schedule(id).attest || !BEACON.isSettled(id)) {
+        State storage current = _rounds[id];
+        if (block.number > current.attestDeadline || !BEACON.isSettled(id)) {
             revert NotInAttestPhase(id, block.number);
         }
         JobId job = id.job();
@@ -128,7 +156,7 @@ contract Rounds is IRounds {
         bytes32 modelHash,
         bytes[2] calldata signatures
     ) external {
-        Round storage current = _rounds[id];
+        State storage current = _rounds[id];
         if (current.status != RoundStatus.Decided) revert NotDecided(id);
         uint32 deadline = schedule(id).finalise;
         if (block.number > deadline) revert FinalisePhaseOver(id, deadline, block.number);
@@ -149,7 +177,7 @@ contract Rounds is IRounds {
     /// @inheritdoc IRounds
     function voidRound(RoundId id) external {
         Schedule memory deadlines = schedule(id);
-        Round storage current = _rounds[id];
+        State storage current = _rounds[id];
         RoundStatus status = current.status;
         bool due = (status == RoundStatus.Open && block.number > deadlines.roll)
             || (status == RoundStatus.Rolled && block.number > deadlines.attest)
@@ -173,7 +201,20 @@ contract Rounds is IRounds {
 
     /// @inheritdoc IRounds
     function round(RoundId id) external view returns (Round memory) {
-        return _rounds[id];
+        State storage found = _rounds[id];
+        return Round({
+            status: found.status,
+            attested: found.attested,
+            majority: found.majority,
+            openedAt: found.openedAt,
+            count: found.count,
+            epoch: found.epoch,
+            seats: found.seats.toArray(),
+            opening: found.opening,
+            root: found.root,
+            verdictHash: found.verdictHash,
+            attestations: found.attestations
+        });
     }
 
     /// @inheritdoc IRounds
@@ -182,8 +223,13 @@ contract Rounds is IRounds {
     }
 
     /// @inheritdoc IRounds
-    function epochOf(RoundId id) external view returns (uint8) {
-        return _rounds[id].epoch;
+    function beaconTermsOf(RoundId id)
+        external
+        view
+        returns (bytes32 opening, bytes32 root, uint8 epoch, uint32 deadline)
+    {
+        State storage found = _rounds[id];
+        return (found.opening, found.root, found.epoch, found.beaconDeadline);
     }
 
     /// @inheritdoc IRounds
@@ -200,7 +246,7 @@ contract Rounds is IRounds {
     function seatsOf(RoundId id) external view returns (address[COMMITTEE_SIZE] memory accounts) {
         JobId job = id.job();
         for (uint256 seat = 0; seat < COMMITTEE_SIZE; ++seat) {
-            accounts[seat] = JOBS.rosterAt(job, _rounds[id].seats[seat]);
+            accounts[seat] = JOBS.rosterAt(job, _rounds[id].seats.numberAt(seat));
         }
     }
 
@@ -219,7 +265,7 @@ contract Rounds is IRounds {
     /// @dev The verdict stands as soon as another member has attested the same.
     function _recordOrDecide(
         RoundId id,
-        Round storage current,
+        State storage current,
         uint8 seat,
         bytes32 verdictHash,
         uint32 passed

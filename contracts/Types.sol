@@ -34,6 +34,29 @@ uint256 constant COMMITTEE_SIZE = 3;
 /// @dev How many standbys a job may name.
 uint256 constant MAX_STANDBYS = 5;
 
+/// @dev Who sits where: the roster's number of every seat, in eight bits each, lowest first.
+type Seats is uint24;
+
+using SeatNumbers for Seats global;
+
+/// @title The numbers of the seats
+library SeatNumbers {
+    /// @notice The number of a seat.
+    function numberAt(Seats seats, uint256 seat) internal pure returns (uint8) {
+        return uint8(Seats.unwrap(seats) >> (8 * seat));
+    }
+
+    /// @notice The numbers of all seats.
+    function toArray(Seats seats) internal pure returns (uint8[COMMITTEE_SIZE] memory) {
+        return [seats.numberAt(0), seats.numberAt(1), seats.numberAt(2)];
+    }
+}
+
+/// @dev The seats with these numbers.
+function packSeats(uint8[COMMITTEE_SIZE] memory numbers) pure returns (Seats) {
+    return Seats.wrap(uint24(numbers[0]) | (uint24(numbers[1]) << 8) | (uint24(numbers[2]) << 16));
+}
+
 /// @dev An audit rate of one: every contribution is audited.
 uint128 constant AUDIT_ALWAYS = 1 << 64;
 

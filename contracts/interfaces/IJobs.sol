@@ -9,7 +9,8 @@ import {
     JobTerms,
     Participants,
     Pay,
-    Phases
+    Phases,
+    Seats
 } from "../Types.sol";
 
 /// @title Jobs: their terms, their committees and their clients
@@ -200,17 +201,13 @@ interface IJobs {
     /// @notice The EIP-712 digest of a struct under this contract's domain.
     function statementDigest(bytes32 structHash) external view returns (bytes32);
 
-    /// @notice The seat of an account, if the seats are taken by these numbers of the roster. Reverts
-    /// for everyone else.
-    function seatAmong(JobId job, uint8[COMMITTEE_SIZE] memory numbers, address account)
-        external
-        view
-        returns (uint8);
+    /// @notice The seat of an account among these. Reverts for everyone else.
+    function seatAmong(JobId job, Seats among, address account) external view returns (uint8);
 
-    /// @notice Reverts unless two different accounts with these numbers signed the struct.
+    /// @notice Reverts unless two different accounts with these seats signed the struct.
     function requireTwoAmong(
         JobId job,
-        uint8[COMMITTEE_SIZE] memory numbers,
+        Seats among,
         bytes32 structHash,
         bytes[2] calldata signatures
     ) external view;

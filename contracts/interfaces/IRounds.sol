@@ -106,11 +106,15 @@ interface IRounds {
     /// @notice The state of a round.
     function round(RoundId id) external view returns (Round memory);
 
-    /// @notice What a beacon is about: the opening and the roll of a round. Zero without them.
+    /// @notice The opening and the roll of a round. Zero without them.
     function rollOf(RoundId id) external view returns (bytes32 opening, bytes32 root);
 
-    /// @notice The seat changes before the round opened.
-    function epochOf(RoundId id) external view returns (uint8);
+    /// @notice What a beacon needs of its round: opening and roll, the seat changes before the round
+    /// opened, which say whose key signs, and the last block for it. Zero without them.
+    function beaconTermsOf(RoundId id)
+        external
+        view
+        returns (bytes32 opening, bytes32 root, uint8 epoch, uint32 deadline);
 
     /// @notice The hash of the decided verdict; zero before the decision.
     function verdictHashOf(RoundId id) external view returns (bytes32);

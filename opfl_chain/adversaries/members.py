@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
+
+import numpy as np
 
 from opfl_chain.adversaries.clients import cheats_of
 from opfl_chain.numerics.field import MODULUS
@@ -79,8 +82,8 @@ class _ComplainsOfAnswers(ProvedAudits):
     def report(
         self,
         hearing: Hearing,
-        claims: dict[Address, Claim],
-        answers: dict[Address, bytes],
+        claims: Mapping[Address, Claim],
+        answers: Mapping[Address, bytes],
         subject: bytes,
     ) -> Report:
         made = super().report(hearing, claims, answers, subject)
@@ -103,7 +106,7 @@ class RefusesDeliveries(Member):
 
     def routes(self) -> list[Route]:
         return [
-            Route(each.method, each.pattern, _refuse, each.max_body_bytes)
+            replace(each, handler=_refuse)
             if each.method == "POST"
             and ("contributions" in each.pattern or "answers" in each.pattern)
             else each
@@ -205,7 +208,7 @@ class RevealsOthers(Member):
 class _FalseSums(MemberSums):
     def held(self, round_: RoundView) -> Held | None:
         found = super().held(round_)
-        return (found[0] + 1, found[1]) if found is not None else None
+        return (found[0] + np.uint64(1), found[1]) if found is not None else None
 
 
 class SumsFalsely(Member):

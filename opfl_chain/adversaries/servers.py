@@ -19,7 +19,7 @@ class ServesWrongModels(Server):
 
     def routes(self) -> list[Route]:
         return [
-            Route(each.method, each.pattern, _spoiled(each.handler), each.max_body_bytes)
+            replace(each, handler=_spoiled(each.handler))
             if each.pattern.startswith("/models")
             else each
             for each in super().routes()

@@ -329,7 +329,10 @@ def conclude(
                 continue
             for index, answer in each.by_component().items():
                 words[index][seat] = answer
-    return _decide(words, liars, referee or {})
+    found = _decide(words, liars, {})
+    if found.outcome is not None or not referee:
+        return found  # a referee has no word where nobody asked for one
+    return _decide(words, liars, referee)
 
 
 def with_referee(

@@ -105,7 +105,9 @@ def agree(parts: Mapping[int, Stated], judged: Mapping[int, bytes] | None = None
             for seat, stated in sorted(parts.items())
             if index in held_indices(seat)
         }
-        found = weigh(said, (judged or {}).get(index))
+        found = weigh(said)
+        if found.disputed and judged:
+            found = weigh(said, judged.get(index))
         liars.update(found.liars)
         if found.disputed:
             disputes[index] = found.disputed

@@ -218,7 +218,12 @@ class Node(Closing, ABC):
         limits = Limits(**self.settings.limits.model_dump())
         if not self._in_virtual_time:
             return limits
-        return replace(limits, receive_seconds=_VIRTUAL_REQUEST, answer_seconds=_VIRTUAL_REQUEST)
+        return replace(
+            limits,
+            head_seconds=_VIRTUAL_REQUEST,
+            receive_seconds=_VIRTUAL_REQUEST,
+            answer_seconds=_VIRTUAL_REQUEST,
+        )
 
     @property
     def _in_virtual_time(self) -> bool:

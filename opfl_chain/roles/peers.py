@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,7 @@ class Traffic:
             self.add(len(response.body), len(request.body))
             return response
 
-        return Route(route.method, route.pattern, handle, route.max_body_bytes)
+        return replace(route, handler=handle)
 
     def report(self) -> dict[str, int]:
         with self._lock:
@@ -77,11 +78,13 @@ class Peers(Closing):
         if settings.chain.time == "virtual":
             seconds = (_VIRTUAL_SECONDS,) * 3
         usual, quick, connect = seconds
-        self._http = HttpClient(authority, usual, connect_seconds=connect, attempts=1)
-        self._quick = HttpClient(authority, quick, connect_seconds=connect, attempts=1)
         self.own_tls: TlsFiles | None = None
         if tls and tls.certificate and tls.private_key:
             self.own_tls = TlsFiles(tls.certificate, tls.private_key, tls.authority)
+        self._http, self._quick = (
+            HttpClient(authority, limit, connect_seconds=connect, attempts=1, own=self.own_tls)
+            for limit in (usual, quick)
+        )
         self.traffic = Traffic()
 
     def close(self) -> None:

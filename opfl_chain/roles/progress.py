@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from opfl_chain.transport.routes import Request, Response, Route
@@ -101,7 +101,7 @@ class Progress:
             with self._answering():
                 return route.handler(request)
 
-        return Route(route.method, route.pattern, handle, route.max_body_bytes)
+        return replace(route, handler=handle)
 
     @contextmanager
     def _answering(self) -> Iterator[None]:

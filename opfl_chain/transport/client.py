@@ -19,7 +19,7 @@ from opfl_chain.transport import errors
 from opfl_chain.transport.addresses import is_loopback
 from opfl_chain.transport.deadline import Cutoff
 from opfl_chain.transport.routes import BYTES_TYPE, parse_json
-from opfl_chain.transport.tls import client_context
+from opfl_chain.transport.tls import TlsFiles, client_context
 
 _REASON_BYTES: Final = 4096
 _LONGEST_WAIT: Final = 3600.0
@@ -78,7 +78,8 @@ class HttpClient(Closing):
     """Thread-safe HTTP client. Without an authority it uses plain HTTP, and only to loopback.
 
     A request takes at most `seconds`, including up to `connect_seconds` to connect. Idempotent
-    requests are tried up to `attempts` times.
+    requests are tried up to `attempts` times. With `own` it shows its certificate, for which
+    servers reserve connections.
     """
 
     def __init__(
@@ -87,12 +88,13 @@ class HttpClient(Closing):
         seconds: float = 60.0,
         connect_seconds: float = 5.0,
         attempts: int = 3,
+        own: TlsFiles | None = None,
     ) -> None:
         self._secure = tls_authority is not None
         self._seconds = seconds
         self._attempts = attempts
         self._http = httpx.Client(
-            verify=client_context(tls_authority) if tls_authority else _empty_trust(),
+            verify=client_context(tls_authority, own) if tls_authority else _empty_trust(),
             trust_env=False,
             follow_redirects=False,
             timeout=httpx.Timeout(seconds, connect=min(connect_seconds, seconds)),

@@ -1,17 +1,11 @@
-"""One HTTP request and its response, on a connection where every operation has a deadline.
-
-A socket's timeout restarts with every byte, so a peer that sends byte by byte could hold the
-connection for ever; TLS `sendall` has the same flaw. Here each call gets the remaining time.
-"""
+"""One HTTP request and its response."""
 
 from __future__ import annotations
 
-import contextlib
 import io
 import logging
 import math
 import re
-import socket
 import ssl
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -19,95 +13,15 @@ from http.server import BaseHTTPRequestHandler
 from typing import Final, NoReturn
 
 from opfl_chain.transport.deadline import Deadline
-from opfl_chain.transport.limits import Limits, RateLimiter, sender_of
+from opfl_chain.transport.limits import Limits, RateLimiter
+from opfl_chain.transport.reception import Displaced, Reception, Visit
 from opfl_chain.transport.routes import Refusal, Request, Response, Route, Router
+from opfl_chain.transport.stream import HeadTooLarge
 
-_CHUNK_BYTES: Final = 1 << 16
-_END_OF_HEAD: Final = re.compile(rb"\r?\n\r?\n")
-_LINGER_SECONDS: Final = 2.0
 _LOGGER = logging.getLogger(__name__)
 _VERSIONS: Final = ("HTTP/1.0", "HTTP/1.1")
 _LENGTH: Final = re.compile("[0-9]{1,15}")
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
-
-
-class HeadTooLarge(Exception):
-    """Request line and headers are longer than allowed."""
-
-
-class Stream:
-    """A connection used by one thread; only `cut` is thread-safe."""
-
-    def __init__(self, connection: socket.socket) -> None:
-        self._socket = connection
-        self._received = b""
-
-    def secure(self, context: ssl.SSLContext, deadline: Deadline) -> None:
-        """Perform the server's side of a TLS handshake."""
-        self._wait_until(deadline)
-        wrapped = context.wrap_socket(self._socket, server_side=True, do_handshake_on_connect=False)
-        self._socket = wrapped
-        wrapped.do_handshake()
-
-    def read_head(self, most_bytes: int, deadline: Deadline) -> bytes:
-        """Return everything through the empty line after the headers; empty if the peer closed."""
-        searched = 0
-        while True:
-            end = _END_OF_HEAD.search(self._received, max(0, searched - 3))
-            if end and end.end() <= most_bytes:
-                head, self._received = self._received[: end.end()], self._received[end.end() :]
-                return head
-            if len(self._received) > most_bytes:
-                raise HeadTooLarge
-            searched = len(self._received)
-            chunk = self._receive(_CHUNK_BYTES, deadline)
-            if not chunk:
-                return b""
-            self._received += chunk
-
-    def read_body(self, size: int, deadline: Deadline) -> bytes:
-        """Return exactly `size` bytes. Raises ConnectionError if the peer closes earlier."""
-        body = bytearray(self._received[:size])
-        while len(body) < size:
-            chunk = self._receive(min(size - len(body), _CHUNK_BYTES), deadline)
-            if not chunk:
-                raise ConnectionAbortedError(f"the peer closed after {len(body)} of {size} bytes")
-            body += chunk
-        return bytes(body)
-
-    def write(self, data: bytes, deadline: Deadline) -> None:
-        rest = memoryview(data)
-        while rest:
-            self._wait_until(deadline)
-            rest = rest[self._socket.send(rest[:_CHUNK_BYTES]) :]
-
-    def drain(self) -> None:
-        """Discard what the peer still sends, so that it can read our response: closing with unread
-        data would reset the connection and lose the response.
-        """
-        deadline = Deadline(_LINGER_SECONDS)
-        with contextlib.suppress(OSError):
-            socket.socket.shutdown(self._socket, socket.SHUT_WR)
-            self._wait_until(deadline)
-            while socket.socket.recv(self._socket, _CHUNK_BYTES):
-                self._wait_until(deadline)
-
-    def cut(self) -> None:
-        """Shut the connection down while another thread uses it."""
-        with contextlib.suppress(OSError):
-            socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
-
-    def close(self) -> None:
-        self._socket.close()
-
-    def _receive(self, most_bytes: int, deadline: Deadline) -> bytes:
-        self._wait_until(deadline)
-        return self._socket.recv(most_bytes)
-
-    def _wait_until(self, deadline: Deadline) -> None:
-        if deadline.passed:
-            raise TimeoutError(f"timed out after {deadline.seconds:.3g} s")
-        self._socket.settimeout(deadline.remaining)
 
 
 class _Head(BaseHTTPRequestHandler):
@@ -133,15 +47,17 @@ class Exchange:
 
     def __init__(
         self,
-        stream: Stream,
-        remote: str,
+        visit: Visit,
+        reception: Reception,
         router: Router,
         limits: Limits,
         rate: RateLimiter,
         tls: ssl.SSLContext | None,
     ) -> None:
-        self._stream = stream
-        self._remote = remote
+        self._visit = visit
+        self._stream = visit.stream
+        self._remote = visit.remote
+        self._reception = reception
         self._router = router
         self._limits = limits
         self._rate = rate
@@ -150,11 +66,8 @@ class Exchange:
         """True while the peer may still be sending its request."""
 
     def run(self) -> None:
-        receiving = Deadline(self._limits.receive_seconds)
         try:
-            if self._tls:
-                self._stream.secure(self._tls, receiving)
-            response = self._respond(receiving)
+            response = self._respond()
             if response is None:
                 return
             self._stream.write(_encoded(response), Deadline(self._limits.answer_seconds))
@@ -163,9 +76,15 @@ class Exchange:
         except OSError as error:  # includes TLS errors and timeouts
             _LOGGER.info("dropped the connection from %s: %s", self._remote, error)
 
-    def _respond(self, receiving: Deadline) -> Response | None:
+    def _respond(self) -> Response | None:
+        receiving = Deadline(self._limits.receive_seconds)
+        heading = Deadline(self._limits.head_seconds, receiving.started)
+        if self._tls:
+            self._stream.secure(self._tls, heading)
+            if name := self._stream.peer_name:
+                self._reception.recognise(self._visit, name)
         try:
-            head = self._stream.read_head(self._limits.header_bytes, receiving)
+            head = self._stream.read_head(self._limits.header_bytes, heading)
             if not head:
                 return None
             route, request = self._receive(_Head(head), receiving)
@@ -198,7 +117,7 @@ class Exchange:
         return route, Request(head.command, path, parts, headers, body, self._remote)
 
     def _require_rate(self) -> None:
-        wait = self._rate.take(sender_of(self._remote))
+        wait = self._rate.take(self._visit.sender)
         if wait:
             raise Refusal(
                 HTTPStatus.TOO_MANY_REQUESTS,
@@ -209,8 +128,12 @@ class Exchange:
 
     def _handle(self, route: Route, request: Request) -> Response:
         try:
-            return route.handler(request)
-        except Refusal:
+            with self._reception.handling(self._visit):
+                response = route.handler(request)
+            if route.signed:
+                self._reception.vouch_for(self._visit)
+            return response
+        except (Refusal, Displaced):
             raise
         except Exception as error:
             _LOGGER.exception("%s %s from %s failed", request.method, request.path, self._remote)

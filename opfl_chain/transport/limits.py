@@ -23,14 +23,20 @@ class Limits:
     """Limits for a whole server. The size of bodies is limited per route."""
 
     connections: int = 256
+    """Connections of strangers, beside as many of addresses from which signed requests came. When
+    all places are taken, the one that was idle for longest gives way to a new one."""
     connections_per_address: int = 128
     """Keeps one address from taking all connections."""
+    connections_per_peer: int = 32
+    """Connections reserved for each peer that shows a certificate of the job's authority."""
     requests_per_second: float = 50.0
     """Sustained rate per address."""
     burst: int = 200
     """Requests at once from an address that was idle before."""
     header_bytes: int = 16 * 1024
     """Request line and all headers together."""
+    head_seconds: float = 10.0
+    """Total time from the connection to the end of the headers, TLS handshake included."""
     receive_seconds: float = 30.0
     """Total time from the connection to the last byte of the request."""
     answer_seconds: float = 60.0

@@ -90,13 +90,15 @@ Handler: TypeAlias = Callable[[Request], Response]
 class Route:
     """A method and a path `pattern`, which may have named parts, as in "/rounds/{round}/sum".
 
-    A named part matches any non-empty text. Bodies may have up to `max_body_bytes`.
+    A named part matches any non-empty text. Bodies may have up to `max_body_bytes`. The handler of
+    a `signed` route accepts only requests that a party of the job has signed.
     """
 
     method: str
     pattern: str
     handler: Handler
     max_body_bytes: int = 0
+    signed: bool = False
     _segments: tuple[str, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

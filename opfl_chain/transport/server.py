@@ -1,6 +1,7 @@
 """HTTP server with resource limits and one thread per connection.
 
-Peers present no certificates: signatures in their messages identify them.
+Signatures in messages identify peers. A certificate, which members and server show and clients do
+not have, gives them reserved connections and nothing else.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import socketserver
 import ssl
 import threading
 import time
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final, Self
 
@@ -19,9 +19,11 @@ from opfl_chain.system.closing import Closing
 from opfl_chain.transport.addresses import is_loopback, split_address
 from opfl_chain.transport.deadline import Deadline
 from opfl_chain.transport.errors import AddressInUse, TlsRequired
-from opfl_chain.transport.exchange import Exchange, Stream
-from opfl_chain.transport.limits import Limits, RateLimiter, sender_of
+from opfl_chain.transport.exchange import Exchange
+from opfl_chain.transport.limits import Limits, RateLimiter
+from opfl_chain.transport.reception import Reception, Visit
 from opfl_chain.transport.routes import Route, Router
+from opfl_chain.transport.stream import Stream
 from opfl_chain.transport.tls import TlsFiles
 
 _LOGGER = logging.getLogger(__name__)
@@ -29,13 +31,15 @@ _POLL_SECONDS: Final = 0.1
 _PAUSE_SECONDS: Final = 0.1
 """Pause after a failed accept, for example without free descriptors, to avoid a busy loop."""
 _CLOSE_SECONDS: Final = 5.0
+_CUT_SECONDS: Final = 1.0
+"""Longest wait for the thread of a connection that was cut off, so that threads do not pile up."""
 
 
 class _Listener(socketserver.TCPServer):
     """Accepts connections; a thread per connection does the rest."""
 
     allow_reuse_address = True
-    request_queue_size = 128
+    request_queue_size = 1024
 
     def __init__(
         self,
@@ -51,8 +55,8 @@ class _Listener(socketserver.TCPServer):
         self._tls = tls
         self._limits = limits
         self._rate = RateLimiter(limits.requests_per_second, limits.burst)
-        self._running: dict[threading.Thread, Stream] = {}
-        self._from: Counter[str] = Counter()
+        self._reception = Reception(limits)
+        self._running: set[Visit] = set()
         self._lock = threading.Lock()
         super().__init__(address, socketserver.BaseRequestHandler)
 
@@ -65,29 +69,22 @@ class _Listener(socketserver.TCPServer):
             raise
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Start a thread, unless the connection limit is reached."""
-        remote, stream = client_address[0], Stream(request)
-        sender = sender_of(remote)
+        """Start a thread. If there is no place left, the longest idle connection is cut off."""
+        visit = Visit(Stream(request), client_address[0])
+        visit.thread = threading.Thread(
+            target=self._serve, args=(visit,), name=self._name, daemon=True
+        )
         with self._lock:
-            full = (
-                len(self._running) >= self._limits.connections
-                or self._from[sender] >= self._limits.connections_per_address
-            )
-            if not full:
-                thread = threading.Thread(
-                    target=self._serve, args=(stream, remote), name=self._name, daemon=True
-                )
-                self._running[thread] = stream
-                self._from[sender] += 1
-        if full:
-            _LOGGER.warning("%s: connection limit reached, refused %s", self._name, remote)
-            stream.close()
-            return
+            self._running.add(visit)
+        displaced = self._reception.admit(visit)
         try:
-            thread.start()
+            visit.thread.start()
         except RuntimeError:
-            self._forget(thread, sender)
+            self._forget(visit)
             raise
+        if displaced is not None:
+            _LOGGER.info("%s: cut off %s, idle for longest", self._name, displaced.remote)
+            _join(displaced, _CUT_SECONDS)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         _LOGGER.exception("%s failed to serve %s", self._name, client_address)
@@ -95,33 +92,36 @@ class _Listener(socketserver.TCPServer):
     def finish(self, seconds: float) -> None:
         """Wait for running requests, then cut off those that take longer."""
         deadline = Deadline(seconds)
-        for thread in self._threads():
-            thread.join(deadline.remaining)
-        with self._lock:
-            late = dict(self._running)
-        for thread, stream in late.items():
-            stream.cut()
-            thread.join(_POLL_SECONDS)
+        for visit in self._visits():
+            _join(visit, deadline.remaining)
+        for visit in self._visits():
+            visit.stream.cut()
+            _join(visit, _POLL_SECONDS)
 
-    def _threads(self) -> list[threading.Thread]:
+    def _visits(self) -> list[Visit]:
         with self._lock:
             return list(self._running)
 
-    def _serve(self, stream: Stream, remote: str) -> None:
+    def _serve(self, visit: Visit) -> None:
         try:
-            Exchange(stream, remote, self._router, self._limits, self._rate, self._tls).run()
+            Exchange(
+                visit, self._reception, self._router, self._limits, self._rate, self._tls
+            ).run()
         except Exception:
-            _LOGGER.exception("%s failed to serve %s", self._name, remote)
+            _LOGGER.exception("%s failed to serve %s", self._name, visit.remote)
         finally:
-            stream.close()
-            self._forget(threading.current_thread(), sender_of(remote))
+            visit.stream.close()
+            self._forget(visit)
 
-    def _forget(self, thread: threading.Thread, sender: str) -> None:
+    def _forget(self, visit: Visit) -> None:
+        self._reception.leave(visit)
         with self._lock:
-            del self._running[thread]
-            self._from[sender] -= 1
-            if not self._from[sender]:
-                del self._from[sender]
+            self._running.discard(visit)
+
+
+def _join(visit: Visit, seconds: float) -> None:
+    if visit.thread is not None:
+        visit.thread.join(seconds)
 
 
 class HttpServer(Closing):
@@ -142,7 +142,7 @@ class HttpServer(Closing):
         if tls is None and not is_loopback(self._host):
             raise TlsRequired(address)
         self._scheme = "https" if tls else "http"
-        self._tls = tls.open_server_context() if tls else None
+        self._tls = tls.http_server_context() if tls else None
         self._router = Router(routes)
         self._limits = limits or Limits()
         self._name = name

@@ -34,6 +34,7 @@ class TlsFiles:
     def context(self, protocol: int) -> ssl.SSLContext:
         """Return a context with our certificate that requires one from the same authority."""
         context = ssl.SSLContext(protocol)
+        context.sslsocket_class = _ClosingSocket
         context.minimum_version = _OLDEST
         try:
             context.load_cert_chain(self.certificate, self.private_key)
@@ -43,14 +44,14 @@ class TlsFiles:
         context.verify_mode = ssl.CERT_REQUIRED
         return context
 
-    def open_server_context(self) -> ssl.SSLContext:
-        """Return a server context with our certificate that asks clients for none."""
+    def http_server_context(self) -> ssl.SSLContext:
+        """Return a server context with our certificate. Peers may show theirs, and need not."""
         context = self.context(ssl.PROTOCOL_TLS_SERVER)
-        context.verify_mode = ssl.CERT_NONE
+        context.verify_mode = ssl.CERT_OPTIONAL
         return context
 
 
-class _ClientSocket(ssl.SSLSocket):
+class _ClosingSocket(ssl.SSLSocket):
     def getpeername(self) -> Any:
         """Asked before the handshake; if the peer is gone by then, Python forgets to close us."""
         try:
@@ -60,15 +61,17 @@ class _ClientSocket(ssl.SSLSocket):
             raise ConnectionResetError(errno.ECONNRESET, str(error)) from error
 
 
-def client_context(authority: Path) -> ssl.SSLContext:
-    """Return a context without our certificate that requires the peer's to match its name."""
+def client_context(authority: Path, own: TlsFiles | None = None) -> ssl.SSLContext:
+    """Return a context that requires the peer's certificate to match its name, and shows ours."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.sslsocket_class = _ClientSocket
+    context.sslsocket_class = _ClosingSocket
     context.minimum_version = _OLDEST
     try:
         context.load_verify_locations(authority)
     except (ssl.SSLError, OSError) as error:
         raise TlsInvalid(f"{authority} is not a PEM certificate file: {error}") from error
+    if own is not None:
+        context.load_cert_chain(own.certificate, own.private_key)
     return context
 
 

@@ -20,6 +20,7 @@ from opfl_chain.adversaries.gradients import registry
 from opfl_chain.adversaries.gradients.attack import Attack, AttackState, UnknownAttack
 from opfl_chain.adversaries.members import MEMBERS
 from opfl_chain.adversaries.servers import SERVERS
+from opfl_chain.adversaries.strangers import STRANGERS, Stranger
 from opfl_chain.roles.client.conduct import Conduct
 from opfl_chain.roles.member.member import Member
 from opfl_chain.roles.server.server import Server
@@ -95,6 +96,7 @@ def test_cheats_of_each_role_are_of_its_class() -> None:
     assert all(issubclass(DELIVERIES[name], Conduct) for name in DELIVERIES.names())
     assert all(issubclass(MEMBERS[name], Member) for name in MEMBERS.names())
     assert all(issubclass(SERVERS[name], Server) for name in SERVERS.names())
+    assert all(issubclass(STRANGERS[name], Stranger) for name in STRANGERS.names())
 
 
 def test_an_attacking_client_remembers_from_round_to_round() -> None:

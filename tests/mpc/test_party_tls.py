@@ -7,7 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from mpc_support import (
     run_in_session,
 )
 
+from opfl_chain.adversaries.strangers import STRANGERS
 from opfl_chain.mpc.local import LocalCommittee
 from opfl_chain.mpc.session.codec import decode_value, encode_value
 from opfl_chain.mpc.session.errors import PeerLost, PeerUnreachable, RuntimeDied
@@ -114,10 +115,10 @@ def test_a_member_cannot_pass_for_another(
 ) -> None:
     """Member 1 has a certificate of the authority, but not one for member 2."""
     results = outcomes_with_impostor(secure, programs, members[1])
-    for result in results[:2]:
-        assert isinstance(result, PeerUnreachable)
+    assert all(isinstance(result, PeerUnreachable) for result in results)
+    for result in (results[0], results[2]):
         assert "the certificate of member 2 is not for member-2" in str(result)
-    assert "the certificate of member 2 is not for member-2" in str(results[2])
+    assert "its certificate is for member-1, which does not call us" in str(results[1])
 
 
 # --- SPU's link
@@ -217,3 +218,17 @@ def test_files_that_do_not_fit_are_refused(members: list[TlsFiles], tmp_path: Pa
 def test_addresses_off_loopback_are_taken_with_tls(members: list[TlsFiles]) -> None:
     config = PartyConfig(0, ("10.0.0.1:1", "10.0.0.2:1", "peer.example:1"), members[0])
     assert decode_value(encode_value(config, []), ()) == config
+
+
+# --- strangers
+
+
+def test_idle_connections_do_not_keep_members_from_computing(
+    secure: LocalCommittee, programs: Programs
+) -> None:
+    attack = STRANGERS["idle-connections"]
+    with ExitStack() as attacks:
+        for party in secure.parties:
+            attacks.enter_context(attack(party.config.address, 200, addresses=10))
+        for _ in range(2):
+            assert_serves(secure, programs)

@@ -6,10 +6,6 @@ from typing import Any
 import numpy as np
 import protocol_vectors as vectors
 import pytest
-
-from opfl_chain.mpc.audit.proved import proved_subject
-from opfl_chain.protocol.delivery import Claim, joint_digest
-from opfl_chain.protocol.errors import ShareError
 from opfl_chain.protocol.exchange import (
     ANSWER_BYTES,
     Answers,
@@ -22,6 +18,10 @@ from opfl_chain.protocol.exchange import (
     stated_subject,
     verdict_of,
 )
+
+from opfl_chain.mpc.audit.proved import proved_subject
+from opfl_chain.protocol.delivery import Claim, joint_digest
+from opfl_chain.protocol.errors import ShareError
 from opfl_chain.protocol.identifiers import round_id_of
 from opfl_chain.protocol.proof.folding import Answer
 from opfl_chain.protocol.proof.package import ProofLeaves

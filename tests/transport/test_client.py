@@ -76,7 +76,7 @@ def test_a_certificate_that_has_run_out_is_refused(tmp_path: Path) -> None:
 
 def test_a_connection_to_one_name_serves_no_other(tls: TlsFiles, secure: HttpClient) -> None:
     """Closed even if the peer would keep it open."""
-    context = tls.open_server_context()
+    context = tls.http_server_context()
     served = []
 
     def keep_answering(stream: socket.socket) -> None:

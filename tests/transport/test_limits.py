@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 import time
 from pathlib import Path
@@ -30,7 +29,7 @@ from opfl_chain.transport.server import HttpServer
 from opfl_chain.transport.tls import TlsFiles
 
 LARGE = 1 << 26
-BRIEF = Limits(receive_seconds=2, answer_seconds=1)
+BRIEF = Limits(head_seconds=1, receive_seconds=2, answer_seconds=1)
 
 
 def post(headers: bytes, body: bytes = b"") -> bytes:
@@ -145,25 +144,11 @@ def test_a_peer_that_does_not_read_its_answer_is_cut_off(tls: TlsFiles, over_tls
         assert len(rest_of(stream)) < LARGE
 
 
-def test_more_connections_than_allowed_are_closed_and_served_again_later(plain: HttpClient) -> None:
-    limits = Limits(connections=2, connections_per_address=2)
-    with HttpServer("127.0.0.1:0", [HELLO], limits=limits) as server:
-        with connect(server) as first, connect(server) as second:
-            _settle(first, second)
-            assert answer_to(server, GET_HELLO) == b""
-        assert plain.get(server.url, NAME, "/hello", 100)
-
-
-def test_one_address_does_not_get_all_connections() -> None:
-    limits = Limits(connections=10, connections_per_address=1)
-    with HttpServer("127.0.0.1:0", [HELLO], limits=limits) as server, connect(server) as first:
-        _settle(first)
-        assert answer_to(server, GET_HELLO) == b""
-        with socket.create_connection(
-            ("127.0.0.1", int(server.url.rpartition(":")[2])), source_address=("127.0.0.2", 0)
-        ) as another:
-            another.sendall(GET_HELLO)
-            assert status_of(rest_of(another)) == 200
+def test_headers_that_are_late_are_not_waited_for() -> None:
+    limits = Limits(head_seconds=0.5, receive_seconds=600)
+    with HttpServer("127.0.0.1:0", [HELLO], limits=limits) as server, connect(server) as stream:
+        stream.sendall(GET_HELLO[:-1])
+        assert rest_of(stream) == b""
 
 
 def test_an_address_that_asks_too_often_is_told_when_to_come_back() -> None:
@@ -194,10 +179,3 @@ def test_peer_that_cannot_wait_learns_why(plain: HttpClient) -> None:
 def test_a_limit_that_lets_nothing_through_is_refused(value: float) -> None:
     with pytest.raises(LimitInvalid, match=r"receive_seconds is .*\. Give a number above 0"):
         Limits(receive_seconds=value)
-
-
-def _settle(*streams: socket.socket) -> None:
-    """Wait until the server has accepted the connections."""
-    for stream in streams:
-        stream.sendall(b"GET")
-    time.sleep(0.3)

@@ -209,18 +209,18 @@ class Jobs(Contract):
     def require_two_among(
         self,
         job: JobId,
-        numbers: tuple[int, ...],
+        among: int,
         struct_hash: bytes,
         signatures: tuple[bytes, ...],
         *,
         block: BlockTag = "latest",
     ) -> None:
-        """Reverts unless two different accounts with these numbers signed the struct."""
+        """Reverts unless two different accounts with these seats signed the struct."""
         self._read(
             "requireTwoAmong",
-            ("uint64", "uint8[3]", "bytes32", "bytes[2]"),
+            ("uint64", "uint24", "bytes32", "bytes[2]"),
             (),
-            {"job": job, "numbers": numbers, "struct_hash": struct_hash, "signatures": signatures},
+            {"job": job, "among": among, "struct_hash": struct_hash, "signatures": signatures},
             block,
         )
 
@@ -279,16 +279,14 @@ class Jobs(Contract):
         return int(values[0])
 
     def seat_among(
-        self, job: JobId, numbers: tuple[int, ...], account: Address, *, block: BlockTag = "latest"
+        self, job: JobId, among: int, account: Address, *, block: BlockTag = "latest"
     ) -> int:
-        """The seat of an account, if the seats are taken by these numbers of the roster. Reverts
-        for everyone else.
-        """
+        """The seat of an account among these. Reverts for everyone else."""
         values = self._read(
             "seatAmong",
-            ("uint64", "uint8[3]", "address"),
+            ("uint64", "uint24", "address"),
             ("uint8",),
-            {"job": job, "numbers": numbers, "account": account},
+            {"job": job, "among": among, "account": account},
             block,
         )
         return int(values[0])

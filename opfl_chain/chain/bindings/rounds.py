@@ -43,6 +43,21 @@ class Rounds(Contract):
         """
         return self._prepare("attest", ("uint96", "bytes"), {"id": id, "passes": passes})
 
+    def beacon_terms_of(
+        self, id: RoundId, *, block: BlockTag = "latest"
+    ) -> tuple[bytes, bytes, int, int]:
+        """What a beacon needs of its round: opening and roll, the seat changes before the round
+        opened, which say whose key signs, and the last block for it. Zero without them.
+        """
+        values = self._read(
+            "beaconTermsOf",
+            ("uint96",),
+            ("bytes32", "bytes32", "uint8", "uint32"),
+            {"id": id},
+            block,
+        )
+        return bytes(values[0]), bytes(values[1]), int(values[2]), int(values[3])
+
     def commit_roll(
         self, id: RoundId, root: bytes, count: int, pairs: bytes, signatures: tuple[bytes, ...]
     ) -> Call:
@@ -56,11 +71,6 @@ class Rounds(Contract):
     def earned(self, argument_0: JobId, *, block: BlockTag = "latest") -> int:
         """What the decided rounds of a job have earned in all."""
         values = self._read("earned", ("uint64",), ("uint256",), {"argument_0": argument_0}, block)
-        return int(values[0])
-
-    def epoch_of(self, id: RoundId, *, block: BlockTag = "latest") -> int:
-        """The seat changes before the round opened."""
-        values = self._read("epochOf", ("uint96",), ("uint8",), {"id": id}, block)
         return int(values[0])
 
     def finalise(
@@ -95,7 +105,7 @@ class Rounds(Contract):
         return Progress.from_abi(values[0])
 
     def roll_of(self, id: RoundId, *, block: BlockTag = "latest") -> tuple[bytes, bytes]:
-        """What a beacon is about: the opening and the roll of a round. Zero without them."""
+        """The opening and the roll of a round. Zero without them."""
         values = self._read("rollOf", ("uint96",), ("bytes32", "bytes32"), {"id": id}, block)
         return bytes(values[0]), bytes(values[1])
 

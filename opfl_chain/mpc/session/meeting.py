@@ -4,7 +4,8 @@ SPU's own connection setup reports neither who is missing nor why, and needs por
 advance. Here a member calls those of lower rank and answers those of higher rank; each greeting
 names the audit and the port of the member's link. Then all report ready and create the link. Each
 pair has two connections: for heartbeats, and for messages beside the link. Under TLS two more carry
-the link itself, so that no other port is open.
+the link itself, so that no other port is open. The port is open only until all have met, and its
+`Door` lets authenticated members in, and nobody else.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ import queue
 import secrets
 import socket
 import ssl
-import threading
 import time
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
+from opfl_chain.mpc.session.door import Door
 from opfl_chain.mpc.session.errors import AddressTaken, FrameInvalid, PeerUnreachable
 from opfl_chain.mpc.session.greeting import (
     HEARTBEATS,
@@ -34,14 +35,16 @@ from opfl_chain.mpc.session.ranks import MEMBERS, Rank, certificate_name, peers_
 from opfl_chain.transport.addresses import split_address
 from opfl_chain.transport.deadline import Deadline
 from opfl_chain.transport.errors import shown
-from opfl_chain.transport.tls import names_of
 
 _CALL_SECONDS = 3.0
-"""Time limit for a peer to answer a call."""
+"""Time limit for a peer to answer a call, and for a caller to authenticate itself and greet."""
+_CALL_PART = 60
+"""The limit is this part of the time to meet if that is more: who waits for long for peers, as in
+virtual time, has slow ones."""
 _RETRY_SECONDS = 0.1
 _POLL_SECONDS = 0.02
-"""Interval of looking for calls that threads have answered."""
-_MAX_ANSWERING = 16
+"""Interval of looking for calls that the door has answered."""
+_BACKLOG = 1024
 _MAX_AUDIT_LENGTH = 200
 """Length at which a peer's audit name is cut in messages."""
 _LINK_OF_CALLER, _LINK_OF_CALLED = "link of the caller", "link of the called"
@@ -96,8 +99,7 @@ class MeetingPoint:
         self._gone: list[Rank] = []
         self._answered: queue.SimpleQueue[tuple[Hello, str, Connection]] = queue.SimpleQueue()
         self._parts: dict[tuple[Rank, str], tuple[Hello, Connection]] = {}
-        self._over = False
-        self._answering = threading.Semaphore(_MAX_ANSWERING)
+        self._call_seconds = max(_CALL_SECONDS, deadline.seconds / _CALL_PART)
         self._reasons = {
             rank: _NOT_CALLED if rank > config.rank else _NO_ANSWER
             for rank in peers_of(config.rank)
@@ -106,14 +108,13 @@ class MeetingPoint:
     def meet(self) -> Meeting:
         """Wait for both peers. Raises PeerUnreachable for one that does not join."""
         try:
-            with self._listen() as listener:
-                self._gather(listener)
+            with self._listen() as listener, self._open_door(listener):
+                self._gather()
         except BaseException:
             for peer in self._met.values():
                 peer.close()
             raise
         finally:
-            self._over = True
             for _, connection in self._parts.values():
                 connection.close()
             self._close_late_calls()
@@ -128,7 +129,7 @@ class MeetingPoint:
             self._link_streams(),
         )
 
-    def _gather(self, listener: socket.socket) -> None:
+    def _gather(self) -> None:
         announced: set[Rank] = set()
         next_call = 0.0
         while self._ready != set(peers_of(self._config.rank)):
@@ -140,8 +141,7 @@ class MeetingPoint:
                         self._call(rank)
                 next_call = time.monotonic() + _RETRY_SECONDS
             streams = [peer.heartbeat.stream for peer in self._met.values()]
-            wait_readable([listener, *streams], min(_POLL_SECONDS, self._deadline.remaining))
-            self._answer_calls(listener)
+            wait_readable(streams, min(_POLL_SECONDS, self._deadline.remaining))
             self._admit_callers()
             self._read_ready()
             announced &= set(self._met)
@@ -185,7 +185,7 @@ class MeetingPoint:
                 self._met[hello.rank] = _Peer(hello, parts)
 
     def _close_late_calls(self) -> None:
-        """Close connections that were answered after the meeting ended."""
+        """Close connections that were answered too late for the meeting."""
         with suppress(queue.Empty):
             while True:
                 self._answered.get_nowait()[2].close()
@@ -225,11 +225,13 @@ class MeetingPoint:
         self._met[rank] = _Peer(hello, connections)
 
     def _call_deadline(self) -> Deadline:
-        return Deadline(min(_CALL_SECONDS, self._deadline.remaining or 1e-3))
+        return Deadline(min(self._call_seconds, self._deadline.remaining or 1e-3))
 
     def _connect(self, rank: Rank, deadline: Deadline) -> Connection:
         address = split_address(self._config.addresses[rank])
-        stream = socket.create_connection(address, timeout=deadline.remaining)
+        # A machine answers this, however slow the process: one that does not answer is not there.
+        stream = socket.create_connection(address, min(_CALL_SECONDS, deadline.remaining or 1e-3))
+        stream.settimeout(deadline.remaining or 1e-3)
         tls = self._config.tls
         if tls is None:
             return Connection(stream)
@@ -252,64 +254,51 @@ class MeetingPoint:
     def _listen(self) -> socket.socket:
         listener = self._config.reserve_address()
         try:
-            listener.listen()
+            listener.listen(_BACKLOG)
         except OSError as error:
             listener.close()
             raise AddressTaken(self._config.address, str(error)) from error
-        listener.setblocking(False)
         return listener
 
-    def _answer_calls(self, listener: socket.socket) -> None:
-        """Answer each call in a thread, so that a silent caller does not block the others."""
-        while True:
-            try:
-                stream, _ = listener.accept()
-            except OSError:
-                return
-            if not self._answering.acquire(blocking=False):
-                stream.close()
-                continue
-            threading.Thread(target=self._answer, args=(stream,), daemon=True).start()
+    def _open_door(self, listener: socket.socket) -> Door:
+        tls, own = self._config.tls, self._config.rank
+        return Door(
+            listener,
+            tls.context(ssl.PROTOCOL_TLS_SERVER) if tls else None,
+            [rank for rank in peers_of(own) if rank > own],
+            self._call_seconds,
+            self._answer,
+            self._record_refusal,
+        )
 
-    def _answer(self, stream: socket.socket) -> None:
-        deadline = self._call_deadline()
+    def _answer(
+        self, connection: Connection, certified: Rank | None, greeting: dict[str, object]
+    ) -> None:
+        """Answer a greeting, in the door's thread."""
+        hello, purpose = Hello.from_json(greeting), str(greeting.get("purpose"))
         try:
-            stream.settimeout(deadline.remaining)
-            if self._config.tls:
-                context = self._config.tls.context(ssl.PROTOCOL_TLS_SERVER)
-                stream = context.wrap_socket(stream, server_side=True)
-            connection = Connection(stream)
-            document = connection.receive(deadline)
-            hello, purpose = Hello.from_json(document), str(document.get("purpose"))
-            try:
-                self._check_caller(hello, purpose, stream)
-            except Refused as refusal:
-                connection.send({"refused": str(refusal)}, deadline)
-                raise
-            connection.send(self._hello.to_json(purpose), deadline)
-            self._check(hello, hello.rank)  # the caller finds the same in our greeting
-        except (OSError, FrameInvalid, Refused) as error:
-            stream.close()
-            # The caller is unknown, so it may be any of the missing peers.
-            for rank in set(self._reasons) - set(self._met):
-                if rank > self._config.rank:
-                    self._record_reason(rank, error, "a caller was refused: ")
-            return
-        finally:
-            self._answering.release()
+            self._check_caller(hello, purpose, certified)
+        except Refused as refusal:
+            connection.send_at_once({"refused": str(refusal)})
+            raise
+        connection.send_at_once(self._hello.to_json(purpose))
+        self._check(hello, hello.rank)  # the caller finds the same in our greeting
         self._answered.put((hello, purpose, connection))
-        if self._over:  # the queue is no longer read
-            self._close_late_calls()
 
-    def _check_caller(self, hello: Hello, purpose: str, stream: socket.socket) -> None:
+    def _check_caller(self, hello: Hello, purpose: str, certified: Rank | None) -> None:
         if purpose not in self._purposes:
             raise Refused(f"unknown connection purpose {purpose!r:.20}")
         if not self._config.rank < hello.rank < MEMBERS:
             raise Refused(f"member {hello.rank} must not call member {self._config.rank}")
-        if isinstance(stream, ssl.SSLSocket):
+        if self._config.tls and hello.rank != certified:
             name = certificate_name(hello.rank)
-            if name not in names_of(stream):
-                raise Refused(f"the certificate of member {hello.rank} is not for {name}")
+            raise Refused(f"the certificate of member {hello.rank} is not for {name}")
+
+    def _record_refusal(self, error: Exception) -> None:
+        """Record why a caller was sent away. It is unknown, so it may be any missing peer."""
+        for rank in set(self._reasons) - set(self._met):
+            if rank > self._config.rank:
+                self._record_reason(rank, error, "a caller was refused: ")
 
     def _link_streams(self) -> dict[tuple[Rank, Rank], socket.socket]:
         streams = {}

@@ -8,8 +8,8 @@ replayed once more, with fresh randomness, before anyone signs that it is.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 from opfl_chain.chain.bindings.types import MemberFault
 from opfl_chain.mpc.audit.judge import judge
@@ -25,12 +25,10 @@ from opfl_chain.protocol.roll import Complaints
 from opfl_chain.protocol.verdict import Outcome
 from opfl_chain.roles.member.hearings import Hearing, Outcomes
 from opfl_chain.roles.member.joint_audits import JointAudits
+from opfl_chain.roles.member.parts import MemberParts
 from opfl_chain.roles.member.sessions import SessionRunner
 from opfl_chain.roles.node import Moment
 from opfl_chain.roles.view.view import RoundView
-
-if TYPE_CHECKING:
-    from opfl_chain.roles.member.member import Member
 
 _MEETING_END: Final = 11
 """The part of a hearing at whose end a meeting must be over."""
@@ -38,36 +36,62 @@ _MEETING_END: Final = 11
 _LOGGER = logging.getLogger("opfl.committee")
 
 
+PartyOf = Callable[[Sequence[Address]], Party]
+
+
 class MeetingAudits(JointAudits):
     """Audits of one member, which run one at a time in the background."""
 
     is_final = False
 
-    def __init__(self, member: Member, party: Party, join_seconds: float) -> None:
-        self._member = member
-        self._sessions = SessionRunner(party, join_seconds, member.progress.count, member.wake)
-        self._sessions.prepare(member.judging.warm)
+    def __init__(self, parts: MemberParts, party: PartyOf, join_seconds: float) -> None:
+        """`party` starts our process for MPC among the accounts on some seats."""
+        self._parts = parts
+        self._party = party
+        self._join_seconds = join_seconds
+        self._seats: tuple[Address, ...] = ()
+        self._sessions: SessionRunner | None = None
+        if parts.node.address in parts.node.view.seats():
+            self._runner(parts.node.view.seats())
 
     @property
     def under_way(self) -> tuple[str | None, str | None]:
-        return self._sessions.session, self._sessions.meeting
+        return (self._sessions.session, self._sessions.meeting) if self._sessions else (None, None)
 
     @property
     def health(self) -> dict[str, Any]:
+        if self._sessions is None:
+            return {"audit": None}
         return {"audit": self._sessions.busy_with, **self._sessions.cost}
 
     def begin(self, head: int) -> None:
-        self._sessions.begin(head)
+        if self._sessions is not None:
+            self._sessions.begin(head)
 
     def end(self) -> None:
-        self._sessions.leave_what_is_not_wanted()
+        if self._sessions is not None:
+            self._sessions.leave_what_is_not_wanted()
 
     def close(self) -> None:
-        self._sessions.close()
+        if self._sessions is not None:
+            self._sessions.close()
+
+    def _runner(self, seats: tuple[Address, ...]) -> SessionRunner:
+        """Sessions among the accounts on these seats; when they change, others end."""
+        if self._sessions is None or self._seats != seats:
+            self.close()
+            parts = self._parts
+            self._sessions = SessionRunner(
+                self._party(seats), self._join_seconds, parts.node.progress.count, parts.node.wake
+            )
+            self._sessions.prepare(parts.judging.warm)
+            self._sessions.begin(parts.node.agenda.head)
+            self._seats = seats
+        return self._sessions
 
     def hear(self, hearing: Hearing, now: Moment) -> Outcomes | None:
-        member, round_ = self._member, hearing.round
-        answers = member.answers.agree(hearing, now)
+        parts, round_ = self._parts, hearing.round
+        answers = parts.answers.agree(hearing, now)
         if answers is None:
             return None
         valid = self._valid(hearing, answers, now)
@@ -90,7 +114,7 @@ class MeetingAudits(JointAudits):
 
     def _concerned(self, hearing: Hearing) -> dict[Address, Claim]:
         """The contributions that a hearing is about."""
-        claims = self._member.contributions.claims(hearing.round)
+        claims = self._parts.contributions.claims(hearing.round)
         if hearing.attempt == 0:
             return claims
         return {client: claims[client] for client in hearing.clients if client in claims}
@@ -100,7 +124,7 @@ class MeetingAudits(JointAudits):
 
         In the scheme `shares`, a contribution on the roll has opened its commitment already.
         """
-        opened = self._member.job.policy.commitment_scheme is Scheme.SHARES
+        opened = self._parts.node.job.policy.commitment_scheme is Scheme.SHARES
         return {
             client: claim
             for client, claim in self._concerned(hearing).items()
@@ -113,8 +137,8 @@ class MeetingAudits(JointAudits):
         self, hearing: Hearing, answers: dict[Address, bytes], now: Moment
     ) -> dict[Address, bytes] | None:
         """Drop answers of which a member has shown that its part does not open."""
-        member, round_ = self._member, hearing.round
-        said = member.steps.take(
+        parts, round_ = self._parts, hearing.round
+        said = parts.steps.take(
             round_,
             hearing.slot(Slot.REPORT),
             hearing.ends(2),
@@ -123,40 +147,40 @@ class MeetingAudits(JointAudits):
         )
         if said is None:
             return None
-        clients, most = member.view.clients(), len(answers)
+        clients, most = parts.node.view.clients(), len(answers)
         indices = {clients[client].index: client for client in answers}
-        seats = member.messages.seats(round_)
+        seats = parts.messages.seats(round_)
         invalid = set()
         for seat, filed in readable(
             said.values, lambda seat, body: Complaints.decode(body, seat, most)
         ).items():
-            key = member.view.sealing_key(seats[seat]) or b""
+            key = parts.node.view.sealing_key(seats[seat]) or b""
             for index, (content_hash, complaint) in filed.filed.items():
                 client = indices.get(index)
                 if client is None or answers[client] != content_hash:
                     continue
-                bundle = member.answer_intake.bundle(round_, client, content_hash)
-                context = member.answer_intake.context(round_, client)
-                expected = member.answer_intake.expected(round_)
+                bundle = parts.answer_intake.bundle(round_, client, content_hash)
+                context = parts.answer_intake.context(round_, client)
+                expected = parts.answer_intake.expected(round_)
                 if bundle and complaint_stands(bundle, key, complaint, context, expected):
                     invalid.add(client)
         for client in invalid:
-            member.store.keep_invalid_answer(round_.opening, client, answers[client])
+            parts.store.keep_invalid_answer(round_.opening, client, answers[client])
         return {client: each for client, each in answers.items() if client not in invalid}
 
     def _complaints(self, round_: RoundView, answers: Mapping[Address, bytes]) -> Complaints:
-        member, filed = self._member, {}
-        seat, clients = member.messages.seat(round_), member.view.clients()
+        parts, filed = self._parts, {}
+        seat, clients = parts.messages.seat(round_), parts.node.view.clients()
         for client, content_hash in answers.items():
-            bundle = member.answer_intake.bundle(round_, client, content_hash)
-            context = member.answer_intake.context(round_, client)
+            bundle = parts.answer_intake.bundle(round_, client, content_hash)
+            context = parts.answer_intake.context(round_, client)
             if bundle is None:
                 continue
             try:
-                expected = member.answer_intake.expected(round_)
-                open_answer(bundle, seat, member.sealing_key, context, expected)
+                expected = parts.answer_intake.expected(round_)
+                open_answer(bundle, seat, parts.sealing_key, context, expected)
             except DoesNotOpen:
-                complaint = complain(bundle, seat, member.sealing_key, context)
+                complaint = complain(bundle, seat, parts.sealing_key, context)
                 filed[clients[client].index] = content_hash, complaint
         return Complaints(filed)
 
@@ -170,17 +194,17 @@ class MeetingAudits(JointAudits):
         now: Moment,
     ) -> dict[int, Outcome | None] | None:
         """What two members say came out of the meeting, by client index."""
-        member, round_, slot = self._member, hearing.round, hearing.slot(Slot.REVEAL)
+        parts, round_, slot = self._parts, hearing.round, hearing.slot(Slot.REVEAL)
         if not claims:
             return {}
-        own = member.store.sheet(round_.opening, slot)
-        if own is None and member.messages.own(round_, slot) is None:
+        own = parts.store.sheet(round_.opening, slot)
+        if own is None and parts.messages.own(round_, slot) is None:
             if not now.has_come(hearing.part(_MEETING_END)):
                 name = f"hear {round_.id} {round_.opening.hex()[:16]} {hearing.attempt}"
                 self._meet(name, hearing, claims, answers)
                 return None
             own = Results.ABORTED
-        said = member.steps.take(
+        said = parts.steps.take(
             round_, slot, hearing.ends(_MEETING_END + 1), now, lambda: own or Results.ABORTED
         )
         if said is None:
@@ -204,25 +228,26 @@ class MeetingAudits(JointAudits):
         """Offer a meeting, unless it has failed too often at this block."""
 
         def task(session: PartySession) -> None:
-            member, round_ = self._member, hearing.round
-            expected = member.judging.expected(member.messages.seat(round_))
+            parts, round_ = self._parts, hearing.round
+            expected = parts.judging.expected(parts.messages.seat(round_))
             deliveries = {
-                claim.client: member.contributions.delivery(
+                claim.client: parts.contributions.delivery(
                     round_, client, expected, answers.get(client)
                 )
                 for client, claim in claims.items()
             }
-            weights = member.judging.weights(round_)
-            found = judge(session, member.judging.rules, weights, list(claims.values()), deliveries)
+            weights = parts.judging.weights(round_)
+            found = judge(session, parts.judging.rules, weights, list(claims.values()), deliveries)
             body = Results(frozenset(found.accepted)).encode()
-            member.store.keep_sheet(round_.opening, hearing.slot(Slot.REVEAL), body)
+            parts.store.keep_sheet(round_.opening, hearing.slot(Slot.REVEAL), body)
             _LOGGER.info("replayed", extra={"hearing": name, "passed": sorted(found.accepted)})
 
-        if not self._sessions.offer(name, task):
-            self._member.agenda.again()
+        seats = self._parts.node.view.seats_of(hearing.round)
+        if not self._runner(seats).offer(name, task):
+            self._parts.node.agenda.again()
 
     def _blame(self, round_: RoundView, absent: tuple[int, ...]) -> None:
         """Note who said nothing at all about a meeting that failed."""
-        seats = self._member.messages.seats(round_)
+        seats = self._parts.messages.seats(round_)
         for seat in absent:
-            self._member.charges.note(round_, seats[seat], MemberFault.ABSENCE)
+            self._parts.charges.note(round_, seats[seat], MemberFault.ABSENCE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from opfl_chain.chain.bindings.types import Role
@@ -12,7 +13,7 @@ from opfl_chain.protocol.bundle import BundleKind
 from opfl_chain.protocol.delivery import Expected
 from opfl_chain.protocol.echo import Slot
 from opfl_chain.protocol.hashing import keccak256
-from opfl_chain.protocol.proof.closing import Statement as ProofStatement
+from opfl_chain.protocol.identifiers import Address
 from opfl_chain.protocol.randomness import proof_of_possession_message
 from opfl_chain.protocol.sealing import derived_key
 from opfl_chain.protocol.verdict import Outcome, Verdict
@@ -28,9 +29,11 @@ from opfl_chain.roles.member.intake import Intake
 from opfl_chain.roles.member.joint_audits import JointAudits
 from opfl_chain.roles.member.meetings import MeetingAudits
 from opfl_chain.roles.member.messages import Messages
+from opfl_chain.roles.member.parts import MemberParts
 from opfl_chain.roles.member.proved_audits import ProvedAudits
 from opfl_chain.roles.member.referees import Referees
 from opfl_chain.roles.member.rolls import RollDuty
+from opfl_chain.roles.member.seats import SeatDuty
 from opfl_chain.roles.member.steps import Steps
 from opfl_chain.roles.member.store import MemberStore
 from opfl_chain.roles.member.sums import MemberSums
@@ -101,7 +104,20 @@ class Member(Node):
             self, self.store, self.messages, self.steps, answers, self.contributions
         )
         self.charges = Charges(self, self.store, self.contributions, self.seat)
-        self.referees = Referees(self)
+        self.parts = MemberParts(
+            self,
+            self.store,
+            self.messages,
+            self.steps,
+            self.judging,
+            gradients,
+            answers,
+            self.contributions,
+            self.answers,
+            self.charges,
+            self.sealing_key,
+        )
+        self.referees = Referees(self.parts, lambda round_: self._audits.statement(round_))
         self.sums = self.SUMS(
             self,
             self.store,
@@ -114,6 +130,7 @@ class Member(Node):
         )
         self._hearings = HearingPlan(self, self.charges.subjects, self.store)
         self._beacon = BeaconDuty(self, self._bls_key, self.store, self.messages)
+        self._seats = SeatDuty(self)
         self._round_driver = RoundDriver(self)
         self._audits = self._joint_audits()
         self._open.callback(self._audits.close)
@@ -123,9 +140,8 @@ class Member(Node):
         """Start what audits need: nothing if steps are proved, else a process for MPC."""
         tolerance = rule_of(self.job.boundary).tolerance(self.job.boundary)
         if tolerance is not None:
-            return self.PROVED_AUDITS(self, tolerance)
-        party = Party(self._party_config(), takeover_seconds=_TAKEOVER_SECONDS)
-        return MeetingAudits(self, party, self._settings.mpc_join_seconds)
+            return self.PROVED_AUDITS(self.parts, self.referees, tolerance)
+        return MeetingAudits(self.parts, self._party, self._settings.mpc_join_seconds)
 
     @property
     def done(self) -> bool:
@@ -135,10 +151,6 @@ class Member(Node):
         """Our seat in a round, if we have one."""
         seats = list(self.view.seats_of(round_))
         return seats.index(self.address) if self.address in seats else None
-
-    def statement(self, round_: RoundView) -> ProofStatement:
-        """The statement that steps of a round are proved by."""
-        return self._audits.statement(round_)
 
     def _expected(self, round_: RoundView) -> Expected:
         return self.judging.expected(self.seat(round_) or 0)
@@ -150,6 +162,7 @@ class Member(Node):
             *own.routes(),
             *self.messages.routes(),
             *self.referees.routes(),
+            *self._seats.routes(),
             *(
                 route
                 for intake in (self.gradient_intake, self.answer_intake)
@@ -183,6 +196,8 @@ class Member(Node):
                 self.charges.act(each, now)
             with self.duty(f"hearing on round {each.number}"):
                 self._hear_later(each, now)
+        with self.duty("seats"):
+            self._seats.act(now)
         with self.duty("moving on"):
             seat = self.seat(round_) if round_ else list(self.job.roster).index(self.address)
             place = place_of(seat or 0, round_.number if round_ else 0)
@@ -363,12 +378,14 @@ class Member(Node):
             if opening not in needed and (latest is None or opening != latest.opening):
                 self.store.forget(opening)
 
-    def _party_config(self) -> PartyConfig:
-        settings = self._settings
-        return PartyConfig(
-            list(self.job.roster).index(self.address),
-            tuple(settings.mpc_addresses),
+    def _party(self, seats: Sequence[Address]) -> Party:
+        """Start our process for MPC among the accounts that have these seats."""
+        settings, roster = self._settings, list(self.job.roster)
+        config = PartyConfig(
+            list(seats).index(self.address),
+            tuple(settings.mpc_addresses[roster.index(member)] for member in seats),
             self.peers.own_tls,
             settings.mpc_listen_host,
             settings.mpc_link_ports,
         )
+        return Party(config, takeover_seconds=_TAKEOVER_SECONDS)

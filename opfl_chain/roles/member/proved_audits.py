@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from opfl_chain.chain.bindings.types import MemberFault
 from opfl_chain.learning.proved_step import statement_of
@@ -26,25 +26,28 @@ from opfl_chain.protocol.audit_exchange import (
 )
 from opfl_chain.protocol.bundle import complain, complaint_stands
 from opfl_chain.protocol.delivery import Claim, Delivery, check_delivery
-from opfl_chain.protocol.echo import Common, Slot, readable
+from opfl_chain.protocol.echo import Slot, readable
 from opfl_chain.protocol.errors import DoesNotOpen, ProtocolError
 from opfl_chain.protocol.hashing import keccak256
 from opfl_chain.protocol.identifiers import Address, ClientIndex
 from opfl_chain.protocol.proof.closing import Statement, Tolerance
 from opfl_chain.protocol.proof.folding import Answer
+from opfl_chain.protocol.published_answers import PublishedMessage, encode_round
 from opfl_chain.protocol.sealing import Complaint
 from opfl_chain.protocol.verdict import Outcome
 from opfl_chain.roles.member.hearings import Hearing, Outcomes
 from opfl_chain.roles.member.joint_audits import JointAudits
+from opfl_chain.roles.member.parts import MemberParts
+from opfl_chain.roles.member.referees import REFEREE_SEAT, Referees
 from opfl_chain.roles.node import Moment
 from opfl_chain.roles.view.view import RoundView
-
-if TYPE_CHECKING:
-    from opfl_chain.roles.member.member import Member
+from opfl_chain.system.files import append_line
 
 _REFEREE_END: Final = 12
 """The part of a hearing at whose end the referee must have answered."""
 _DISPUTES_SHOWN: Final = 8
+ANSWERS_FILE: Final = "answers.jsonl"
+"""Signed messages of all sessions, in the state folder: the member may publish it."""
 
 _LOGGER = logging.getLogger("opfl.committee")
 
@@ -54,8 +57,9 @@ class ProvedAudits(JointAudits):
 
     is_final = True
 
-    def __init__(self, member: Member, tolerance: Tolerance) -> None:
-        self._member = member
+    def __init__(self, parts: MemberParts, referees: Referees, tolerance: Tolerance) -> None:
+        self._parts = parts
+        self._referees = referees
         self._tolerance = tolerance
         self._stated: tuple[bytes, Statement] | None = None
         self._disputes: list[dict[str, Any]] = []
@@ -77,10 +81,11 @@ class ProvedAudits(JointAudits):
         """Report, reveal and conclude, as far as the peers' messages allow.
 
         There is no statement at weights beyond what a proof can hold, to which one contribution
-        that nobody audited may have led. Then nobody can answer, and nobody is charged.
+        that nobody audited may have led. Honest clients then sit out, and who is on the roll all
+        the same has no valid answer.
         """
-        claims = self._member.contributions.claims(hearing.round)
-        answers = self._member.answers.agree(hearing, now)
+        claims = self._parts.contributions.claims(hearing.round)
+        answers = self._parts.answers.agree(hearing, now)
         if answers is None:
             return None
         ends: dict[Address, Outcome | None] = dict.fromkeys(hearing.clients, Outcome.UNANSWERED)
@@ -92,8 +97,8 @@ class ProvedAudits(JointAudits):
         try:
             self.statement(hearing.round)
         except ProtocolError as error:
-            self._tell(hearing.round, [], f"nobody can be audited at these weights: {error}")
-            return {**ends, **dict.fromkeys(hearing.clients, None)}
+            self._tell(hearing.round, [], f"no step can be proved at these weights: {error}")
+            return ends
         concluded = self._exchange(hearing, {c: claims[c] for c in answers}, answers, now)
         if concluded is None:
             return None
@@ -101,7 +106,7 @@ class ProvedAudits(JointAudits):
             ends[client] = conclusion.outcome
             if conclusion.outcome is Outcome.UNANSWERED:
                 opening = hearing.round.opening
-                self._member.store.keep_invalid_answer(opening, client, answers[client])
+                self._parts.store.keep_invalid_answer(opening, client, answers[client])
         return ends
 
     def _exchange(
@@ -112,7 +117,7 @@ class ProvedAudits(JointAudits):
         now: Moment,
     ) -> dict[Address, Conclusion] | None:
         """Return how the audit of every client that answered ends, or None for now."""
-        round_, steps = hearing.round, self._member.steps
+        round_, steps = hearing.round, self._parts.steps
         subject = self._subject(round_, claims, answers)
         reported = steps.take(
             round_,
@@ -136,8 +141,8 @@ class ProvedAudits(JointAudits):
         )
         if revealed is None:
             return None
-        self._blame(hearing, reported, revealed)
         reveals = readable(revealed.values, lambda seat, body: Reveal.decode(body, seat, indices))
+        self._blame(hearing, {*reported.equivocators, *revealed.equivocators}, reports, reveals)
         return self._conclude(hearing, claims, answers, reports, reveals, now)
 
     def _conclude(
@@ -166,14 +171,37 @@ class ProvedAudits(JointAudits):
         found = ends_with({})
         wanted = {client: each.for_referee for client, each in found.items() if each.for_referee}
         if wanted:
-            judged = self._member.referees.judged(hearing, wanted, answers)
+            judged = self._referees.judged(hearing, wanted, answers)
             if judged is None and not now.has_come(hearing.part(_REFEREE_END)):
                 return None
             if judged is not None:
                 found = ends_with(judged.answers)
+        self._publish(hearing)
         for client, each in found.items():
             self._name(hearing.round, client, each)
         return found
+
+    def _publish(self, hearing: Hearing) -> None:
+        """Append what members said in a session to a file that we may publish.
+
+        Before the outcome is stored: a member killed in between publishes the same line again, and
+        none is missing of an outcome that it has.
+        """
+        parts, round_ = self._parts, hearing.round
+        roster, said = list(parts.node.job.roster), []
+        authors = [*enumerate(parts.messages.seats(round_))]
+        referee = self._referees.referee(round_)
+        if referee is not None:
+            authors.append((REFEREE_SEAT, referee))
+        for slot in map(hearing.slot, (Slot.REPORT, Slot.REVEAL, Slot.REFEREE)):
+            for seat, author in authors:
+                message = parts.store.first_message(round_.opening, slot, seat)
+                if message is None or (slot == hearing.slot(Slot.REFEREE)) != (author == referee):
+                    continue
+                number = roster.index(author)
+                said.append(PublishedMessage(number, slot, message.body, message.signature))
+        line = encode_round(round_.number, round_.opening, said)
+        append_line(parts.node.settings.state / ANSWERS_FILE, line)
 
     # --- our own words
 
@@ -185,13 +213,13 @@ class ProvedAudits(JointAudits):
         subject: bytes,
     ) -> Report:
         """Compute our words on every answer, store them, and report with commitments to them."""
-        round_, seat = hearing.round, self._member.messages.seat(hearing.round)
+        round_, seat = hearing.round, self._parts.messages.seat(hearing.round)
         rows: dict[ClientIndex, Row] = {}
         words: dict[ClientIndex, Answers] = {}
         for client, claim in claims.items():
             try:
-                delivery = self._member.contributions.delivery(
-                    round_, client, self._member.judging.expected(seat), answers[client]
+                delivery = self._parts.contributions.delivery(
+                    round_, client, self._parts.judging.expected(seat), answers[client]
                 )
                 words[claim.client], leaves = self._words(round_, claim, delivery)
             except DoesNotOpen as error:
@@ -203,45 +231,45 @@ class ProvedAudits(JointAudits):
                 continue
             rows[claim.client] = ReportRow(leaves, words[claim.client].commitment)
         sheet = Reveal(seat, words).encode()
-        self._member.store.keep_sheet(round_.opening, hearing.slot(Slot.REVEAL), sheet)
+        self._parts.store.keep_sheet(round_.opening, hearing.slot(Slot.REVEAL), sheet)
         return Report(seat, subject, rows)
 
     def reveal(self, hearing: Hearing) -> Reveal:
         """Return the words that our report commits to."""
-        seat = self._member.messages.seat(hearing.round)
-        sheet = self._member.store.sheet(hearing.round.opening, hearing.slot(Slot.REVEAL))
+        seat = self._parts.messages.seat(hearing.round)
+        sheet = self._parts.store.sheet(hearing.round.opening, hearing.slot(Slot.REVEAL))
         return Reveal.decode(sheet, seat) if sheet is not None else Reveal(seat, {})
 
     def _words(self, round_: RoundView, claim: Claim, delivery: Delivery) -> tuple[Answers, bytes]:
-        seat = self._member.messages.seat(round_)
-        checked = check_delivery(self._member.judging.expected(seat), claim, delivery)
+        seat = self._parts.messages.seat(round_)
+        checked = check_delivery(self._parts.judging.expected(seat), claim, delivery)
         given = delivery.training_input
         context = self.context(round_, claim, given.commitment if given else b"")
         return answer(seat, self.statement(round_), context, checked), checked.leaves
 
     def context(self, round_: RoundView, claim: Claim, input_commitment: bytes) -> bytes:
         """Name the contribution that a proof is about."""
-        separator = self._member.job.domain.separator
+        separator = self._parts.node.job.domain.separator
         return proof_context(
             separator, round_.id, round_.opening, claim.client, claim.commitment, input_commitment
         )
 
     def _complaint(self, round_: RoundView, client: Address, content_hash: bytes) -> Complaint:
-        intake, seat = self._member.answer_intake, self._member.messages.seat(round_)
+        intake, seat = self._parts.answer_intake, self._parts.messages.seat(round_)
         bundle = intake.required(round_, client, content_hash)
-        return complain(bundle, seat, self._member.sealing_key, intake.context(round_, client))
+        return complain(bundle, seat, self._parts.sealing_key, intake.context(round_, client))
 
     def _standing(
         self, round_: RoundView, client: Address, content_hash: bytes, rows: Mapping[int, Row]
     ) -> list[int]:
         """Seats whose complaint about an answer stands."""
-        intake, seats = self._member.answer_intake, self._member.messages.seats(round_)
+        intake, seats = self._parts.answer_intake, self._parts.messages.seats(round_)
         found = []
         for seat, row in rows.items():
             bundle = intake.bundle(round_, client, content_hash)
             if not isinstance(row, Complaint) or bundle is None:
                 continue
-            key = self._member.view.sealing_key(seats[seat]) or b""
+            key = self._parts.node.view.sealing_key(seats[seat]) or b""
             context, expected = intake.context(round_, client), intake.expected(round_)
             if complaint_stands(bundle, key, row, context, expected):
                 found.append(seat)
@@ -249,17 +277,18 @@ class ProvedAudits(JointAudits):
 
     # --- faults of peers
 
-    def _blame(self, hearing: Hearing, *steps: Common) -> None:
-        """Note who was away, and show who said two things."""
-        seats = self._member.messages.seats(hearing.round)
-        for step in steps:
-            for seat in step.absent:
-                self._member.charges.note(hearing.round, seats[seat], MemberFault.ABSENCE)
+    def _blame(
+        self, hearing: Hearing, equivocators: set[int], *heard: Mapping[int, Report | Reveal]
+    ) -> None:
+        """Note who said nothing that can be read; who said two things pays for that already."""
+        for seat, member in enumerate(self._parts.messages.seats(hearing.round)):
+            if seat not in equivocators and any(seat not in each for each in heard):
+                self._parts.charges.note(hearing.round, member, MemberFault.ABSENCE)
 
     def _name(self, round_: RoundView, client: Address, conclusion: Conclusion) -> None:
-        seats = self._member.messages.seats(round_)
+        seats = self._parts.messages.seats(round_)
         for seat in conclusion.liars:
-            self._member.charges.note(round_, seats[seat], MemberFault.FALSEHOOD)
+            self._parts.charges.note(round_, seats[seat], MemberFault.FALSEHOOD)
             self._tell(round_, [seats[seat]], "lied in an audit", client=client)
         for dispute in conclusion.disputes:
             members = [seats[seat] for seat in dispute.seats]
@@ -280,14 +309,14 @@ class ProvedAudits(JointAudits):
         self, round_: RoundView, claims: Mapping[Address, Claim], answers: Mapping[Address, bytes]
     ) -> bytes:
         """A digest of what all members must agree on before they report."""
-        rules, weights = self._member.judging.rules, self._member.judging.weights(round_)
+        rules, weights = self._parts.judging.rules, self._parts.judging.weights(round_)
         facts = proved_subject(rules, weights, list(claims.values()), self.statement(round_))
         return keccak256(facts, *(answers[client] for client in claims))
 
     def statement(self, round_: RoundView) -> Statement:
         """The statement of all steps at the weights of a round."""
         if self._stated is None or self._stated[0] != round_.model_hash:
-            weights = self._member.judging.weights(round_)
-            stated = statement_of(self._member.job.policy, self._tolerance, weights)
+            weights = self._parts.judging.weights(round_)
+            stated = statement_of(self._parts.node.job.policy, self._tolerance, weights)
             self._stated = round_.model_hash, stated
         return self._stated[1]

@@ -11,7 +11,7 @@ import logging
 import threading
 from collections.abc import Callable, Collection, Mapping
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
 from opfl_chain.chain.keys import signer_of
 from opfl_chain.chain.rpc import tohex
@@ -26,6 +26,7 @@ from opfl_chain.protocol.echo import SLOTS_PER_ATTEMPT, Signed, Slot, slot_numbe
 from opfl_chain.protocol.errors import MessageError, ProtocolError
 from opfl_chain.protocol.identifiers import Address, ClientIndex
 from opfl_chain.protocol.proof.answers import Query
+from opfl_chain.protocol.proof.closing import Statement
 from opfl_chain.protocol.proof.folding import Answer
 from opfl_chain.protocol.referee import (
     NOTHING,
@@ -42,14 +43,12 @@ from opfl_chain.protocol.sums import decode_judged, encode_judged, part_hash
 from opfl_chain.protocol.verdict import Verdict
 from opfl_chain.roles.member.hearings import Hearing
 from opfl_chain.roles.member.intake import Intake
+from opfl_chain.roles.member.parts import MemberParts
 from opfl_chain.roles.member.requests import round_in
 from opfl_chain.roles.peers import bytes_field, hex_field
 from opfl_chain.roles.view.view import RoundView
 from opfl_chain.transport.errors import TransportError
 from opfl_chain.transport.routes import Refusal, Request, Response, Route
-
-if TYPE_CHECKING:
-    from opfl_chain.roles.member.member import Member
 
 REFEREE_SEAT: Final = 3
 """Where a standby stores its own message of a slot: beside those of the three seats."""
@@ -59,17 +58,22 @@ _ROWS_OF_CLIENT: Final = 3
 _LOGGER = logging.getLogger("opfl.committee")
 
 
+StatementOf = Callable[[RoundView], Statement]
+
+
 class Referees:
     """Both sides of a dispute: what a seat hands over, and what a standby answers."""
 
-    def __init__(self, member: Member) -> None:
-        self._member = member
+    def __init__(self, parts: MemberParts, statement: StatementOf) -> None:
+        """`statement` returns what steps of a round are proved by."""
+        self._parts = parts
+        self._statement = statement
         self._settling = threading.Lock()
 
     def routes(self) -> list[Route]:
-        most = _ROW_BYTES * _ROWS_OF_CLIENT * self._member.job.terms.max_clients
+        most = _ROW_BYTES * _ROWS_OF_CLIENT * self._parts.node.job.terms.max_clients
         path = "/rounds/{round}/referee/{slot}/{seat}"
-        return [Route("POST", path, self.take, max_body_bytes=most)]
+        return [Route("POST", path, self.take, max_body_bytes=most, signed=True)]
 
     # --- of a seat
 
@@ -83,29 +87,34 @@ class Referees:
 
         Without a standby there are no words, and what is disputed stays undecided.
         """
-        bench = self._member.view.bench()
-        if not bench:
+        if (referee := self.referee(hearing.round)) is None:
             return RefereeReveal(0, {})
-        number = list(self._member.job.roster).index(bench[0])
+        number = list(self._parts.node.job.roster).index(referee)
         handed = self._hand_over(hearing.round, wanted, answers)
-        body = self._ask(hearing.round, hearing.slot(Slot.REFEREE), bench[0], handed)
+        body = self._ask(hearing.round, hearing.slot(Slot.REFEREE), referee, handed)
         return _read(body, lambda body: RefereeReveal.decode(body, number))
 
     def judged_sum(self, round_: RoundView, disputed: Collection[int]) -> dict[int, bytes] | None:
         """Ask the standby for hashes of components of the sum; None while it has not answered."""
-        bench = self._member.view.bench()
-        passes = self._member.view.decided_passes(round_)
-        if not bench or passes is None:
+        referee = self.referee(round_)
+        passes = self._parts.node.view.decided_passes(round_)
+        if referee is None or passes is None:
             return {}
         passed = Verdict.decode(passes).passed
         wanted = {
             client: tuple(disputed)
-            for client, claim in self._member.contributions.claims(round_).items()
+            for client, claim in self._parts.contributions.claims(round_).items()
             if claim.client in passed
         }
         handed = self._hand_over(round_, wanted, {})
-        body = self._ask(round_, slot_number(Slot.SUM_REFEREE), bench[0], handed)
+        body = self._ask(round_, slot_number(Slot.SUM_REFEREE), referee, handed)
         return _read(body, decode_judged)
+
+    def referee(self, round_: RoundView) -> Address | None:
+        """The first of the roster that has staked and had no seat in a round."""
+        view = self._parts.node.view
+        seats = view.seats_of(round_)
+        return next((m for m in view.roster() if m not in seats and view.joined(m)), None)
 
     def _hand_over(
         self,
@@ -114,8 +123,8 @@ class Referees:
         answers: Mapping[Address, bytes],
     ) -> HandOver:
         """Say what is to be recomputed, with the keys of components that we hold ourselves."""
-        seat, found = self._member.messages.seat(round_), {}
-        for entry in self._member.store.roll(round_.opening):
+        seat, found = self._parts.messages.seat(round_), {}
+        for entry in self._parts.store.roll(round_.opening):
             answer = answers.get(entry.address)
             for component in wanted.get(entry.address, ()):
                 keys = HandedKeys()
@@ -130,59 +139,61 @@ class Referees:
     ) -> HandedKeys:
         def key_of(intake: Intake, content_hash: bytes) -> bytes:
             bundle = intake.required(round_, entry.address, content_hash)
-            context, seat = intake.context(round_, entry.address), member.messages.seat(round_)
-            return body_key(bundle, component, seat, member.sealing_key, context)
+            context, seat = intake.context(round_, entry.address), parts.messages.seat(round_)
+            return body_key(bundle, component, seat, parts.sealing_key, context)
 
-        member = self._member
-        gradient = key_of(member.gradient_intake, entry.content_hash)
-        return HandedKeys(gradient, key_of(member.answer_intake, answer) if answer else NOTHING)
+        parts = self._parts
+        gradient = key_of(parts.gradient_intake, entry.content_hash)
+        return HandedKeys(gradient, key_of(parts.answer_intake, answer) if answer else NOTHING)
 
     def _ask(
         self, round_: RoundView, slot: int, standby: Address, handed: HandOver
     ) -> bytes | None:
         """Hand over what we have; return the standby's signed answer once it is there."""
-        member, seat = self._member, self._member.messages.seat(round_)
-        said = member.messages.say(round_, slot, handed.encode())
+        parts, seat = self._parts, self._parts.messages.seat(round_)
+        said = parts.messages.say(round_, slot, handed.encode())
         path = f"/rounds/{round_.id}/referee/{slot}/{seat}"
         try:
-            answer = member.peers.post_to_member(standby, path, said.body, said.signature)
+            answer = parts.node.peers.post_to_member(standby, path, said.body, said.signature)
             body = bytes_field(answer, "body")
             signature = hex_field(answer, "signature", SIGNATURE_BYTES)
         except TransportError as error:
             _LOGGER.info("no referee yet", extra={"member": standby, "reason": str(error)})
-            member.agenda.again()
+            parts.node.agenda.again()
             return None
-        statement = member.messages.statement(round_, slot, body)
-        is_signed = signer_of(statement, member.job.domain, signature) == standby
-        return body if is_signed else None
+        statement = parts.messages.statement(round_, slot, body)
+        if signer_of(statement, parts.node.job.domain, signature) != standby:
+            return None
+        parts.store.keep_message(round_.opening, slot, REFEREE_SEAT, Signed(body, signature))
+        return body
 
     # --- of a standby
 
     def take(self, request: Request) -> Response:
         """Take a seat's hand-over, and answer once all that two seats want can be opened."""
-        member, round_ = self._member, round_in(self._member, request)
+        parts, round_ = self._parts, round_in(self._parts.node, request)
         slot, seat = _number(request, "slot"), _number(request, "seat")
         if slot % SLOTS_PER_ATTEMPT not in (Slot.REFEREE, Slot.SUM_REFEREE):
             raise Refusal(HTTPStatus.NOT_FOUND, f"slot {slot} has no referee")
-        if member.address in member.view.seats_of(round_):
+        if parts.node.address in parts.node.view.seats_of(round_):
             raise Refusal(HTTPStatus.FORBIDDEN, "a seat is no referee in its own round")
-        member.messages.take(request)
-        kept = member.store.first_message(round_.opening, slot, REFEREE_SEAT)
+        parts.messages.take(request)
+        kept = parts.store.first_message(round_.opening, slot, REFEREE_SEAT)
         if kept is None:
             with self._settling:
                 body = self._settled(round_, slot)
             if body is None:
                 raise Refusal(HTTPStatus.TOO_EARLY, f"seat {seat} is heard: keys are missing yet")
-            statement = member.messages.statement(round_, slot, body)
-            kept = Signed(body, member.sign(statement))
-            member.store.keep_message(round_.opening, slot, REFEREE_SEAT, kept)
+            statement = parts.messages.statement(round_, slot, body)
+            kept = Signed(body, parts.node.sign(statement))
+            parts.store.keep_message(round_.opening, slot, REFEREE_SEAT, kept)
         return Response.json({"body": tohex(kept.body), "signature": tohex(kept.signature)})
 
     def _settled(self, round_: RoundView, slot: int) -> bytes | None:
         """Recompute what two seats want, or return None while keys are missing."""
-        most, handed = self._member.job.terms.max_clients, []
-        for seat in range(len(self._member.view.seats_of(round_))):
-            message = self._member.store.first_message(round_.opening, slot, seat)
+        most, handed = self._parts.node.job.terms.max_clients, []
+        for seat in range(len(self._parts.node.view.seats_of(round_))):
+            message = self._parts.store.first_message(round_.opening, slot, seat)
             found = _read(
                 message.body if message else None, lambda body: HandOver.decode(body, most)
             )
@@ -199,7 +210,7 @@ class Referees:
         self, round_: RoundView, wanted: list[Wanted], handed: list[HandOver]
     ) -> bytes | None:
         """Add up components of the contributions that two seats name."""
-        words = self._member.job.boundary.coordinates
+        words = self._parts.node.job.boundary.coordinates
         sums: dict[int, UnsignedWords] = {}
         for place in wanted:
             part = self._gradient(round_, place, handed)
@@ -213,7 +224,7 @@ class Referees:
         self, round_: RoundView, wanted: list[Wanted], handed: list[HandOver]
     ) -> bytes | None:
         """Answer for components of contributions that are audited."""
-        member = self._member
+        parts = self._parts
         found: dict[ClientIndex, dict[int, Answer]] = {}
         for place in wanted:
             gradient = self._gradient(round_, place, handed)
@@ -221,15 +232,15 @@ class Referees:
             if answer is None:
                 return None
             found.setdefault(place.client, {})[place.component] = answer
-        number = list(member.job.roster).index(member.address)
+        number = list(parts.node.job.roster).index(parts.node.address)
         return RefereeReveal(number, found).encode()
 
     def _gradient(
         self, round_: RoundView, place: Wanted, handed: list[HandOver]
     ) -> UnsignedWords | None:
-        member, client = self._member, self._client(place)
-        bundle = self._bundle(member.gradient_intake, round_, client, place.contribution)
-        expected = member.judging.expected(0)
+        parts, client = self._parts, self._client(place)
+        bundle = self._bundle(parts.gradient_intake, round_, client, place.contribution)
+        expected = parts.judging.expected(0)
         for each in handed:
             if bundle is None or place not in each.keys:
                 continue
@@ -246,10 +257,10 @@ class Referees:
         gradient: UnsignedWords | None,
         handed: list[HandOver],
     ) -> Answer | None:
-        member, client = self._member, self._client(place)
-        answer = self._bundle(member.answer_intake, round_, client, place.answer)
-        contribution = self._bundle(member.gradient_intake, round_, client, place.contribution)
-        expected = member.judging.expected(0)
+        parts, client = self._parts, self._client(place)
+        answer = self._bundle(parts.answer_intake, round_, client, place.answer)
+        contribution = self._bundle(parts.gradient_intake, round_, client, place.contribution)
+        expected = parts.judging.expected(0)
         for each in handed:
             if answer is None or contribution is None or gradient is None:
                 return None
@@ -259,14 +270,14 @@ class Referees:
                 key = each.keys[place].answer
                 given, part, leaves = open_answer_component(answer, place.component, key, expected)
                 context = proof_context(
-                    member.job.domain.separator,
+                    parts.node.job.domain.separator,
                     round_.id,
                     round_.opening,
                     place.client,
                     contribution.commitment,
                     answer.commitment,
                 )
-                query = Query.of(member.statement(round_), context, leaves)
+                query = Query.of(self._statement(round_), context, leaves)
                 words = given.words(expected.package_words(expected.input_words))
                 return query.answer(part, gradient, words)
         return None
@@ -274,11 +285,11 @@ class Referees:
     def _bundle(
         self, intake: Intake, round_: RoundView, client: Address, content_hash: bytes
     ) -> Bundle | None:
-        intake.fetch(round_, client, content_hash, list(self._member.view.seats_of(round_)))
+        intake.fetch(round_, client, content_hash, list(self._parts.node.view.seats_of(round_)))
         return intake.bundle(round_, client, content_hash)
 
     def _client(self, place: Wanted) -> Address:
-        for each in self._member.view.clients().values():
+        for each in self._parts.node.view.clients().values():
             if each.index == place.client:
                 return each.address
         raise MessageError(f"there is no client {place.client}")

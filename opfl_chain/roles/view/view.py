@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from opfl_chain.chain.bindings.types import (
     ChargeStatus,
@@ -23,13 +23,12 @@ from opfl_chain.chain.bindings.types import (
 )
 from opfl_chain.chain.follow.cursor import EventCursor
 from opfl_chain.chain.rpc import Rpc
+from opfl_chain.protocol.errors import RollError
 from opfl_chain.protocol.identifiers import Address, ClientIndex, RoundId, RoundNumber, round_id_of
 from opfl_chain.protocol.randomness import is_audited
+from opfl_chain.protocol.roll import decode_pairs
 from opfl_chain.roles.job import Job
 from opfl_chain.roles.view.tables import SCHEMA, TABLES, ChainTables, key_of
-
-_INDEX_BYTES: Final = 4
-_PAIR_BYTES: Final = _INDEX_BYTES + 32
 
 
 @dataclass(frozen=True)
@@ -43,15 +42,11 @@ class RollView:
 
     @cached_property
     def commitments(self) -> Mapping[ClientIndex, bytes]:
-        """Commitments by client index, from the pairs."""
-        pairs = (
-            self.pairs[start : start + _PAIR_BYTES]
-            for start in range(0, len(self.pairs), _PAIR_BYTES)
-        )
-        return {
-            ClientIndex(int.from_bytes(pair[:_INDEX_BYTES], "big")): pair[_INDEX_BYTES:]
-            for pair in pairs
-        }
+        """Commitments by client index. Pairs that no honest member signs are nobody's."""
+        try:
+            return dict(decode_pairs(self.pairs))
+        except RollError:
+            return {}
 
 
 @dataclass(frozen=True)
