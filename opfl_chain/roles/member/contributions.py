@@ -136,6 +136,18 @@ class Contributions:
             for client, claim in self.claims(round_).items()
         }
 
+    def sealed_to(self, round_: RoundView, seat: int) -> bytes:
+        """The key that bundles of a round are sealed to: of who had the seat when it opened.
+
+        Whoever took the seat since can open nothing with its own key, and complain of nothing.
+        """
+        original = self._node.view.round(round_.number) or round_
+        return self._node.view.sealing_key(self._node.view.seats_of(original)[seat]) or b""
+
+    def is_sealed_to_us(self, round_: RoundView) -> bool:
+        """Return whether we had our seat when a round opened."""
+        return not self._newcomers.is_newcomer(round_, self._node.address)
+
     def evidence(self, round_: RoundView, client: Address) -> RollEvidence | None:
         """What shows on chain that a client contributed, if we have it."""
         roll, entry = self.roll(round_), self._entry(round_, client)

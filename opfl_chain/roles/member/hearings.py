@@ -131,6 +131,10 @@ class Answers:
         return found
 
     def _list(self, round_: RoundView, clients: tuple[Address, ...]) -> bytes:
+        """The answers that we have, or that a peer has: to have answered one of us is enough."""
+        peers = [member for _, member in self._messages.peers(round_)]
+        for client in clients:
+            self._intake.collect(round_, client, peers)
         own = self._own(round_, clients)
         return Listed({self._index(client): found for client, found in own.items()}).encode()
 
