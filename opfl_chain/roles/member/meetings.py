@@ -149,12 +149,11 @@ class MeetingAudits(JointAudits):
             return None
         clients, most = parts.node.view.clients(), len(answers)
         indices = {clients[client].index: client for client in answers}
-        seats = parts.messages.seats(round_)
         invalid = set()
         for seat, filed in readable(
             said.values, lambda seat, body: Complaints.decode(body, seat, most)
         ).items():
-            key = parts.node.view.sealing_key(seats[seat]) or b""
+            key = parts.contributions.sealed_to(round_, seat)
             for index, (content_hash, complaint) in filed.filed.items():
                 client = indices.get(index)
                 if client is None or answers[client] != content_hash:
@@ -170,6 +169,8 @@ class MeetingAudits(JointAudits):
 
     def _complaints(self, round_: RoundView, answers: Mapping[Address, bytes]) -> Complaints:
         parts, filed = self._parts, {}
+        if not parts.contributions.is_sealed_to_us(round_):
+            return Complaints(filed)
         seat, clients = parts.messages.seat(round_), parts.node.view.clients()
         for client, content_hash in answers.items():
             bundle = parts.answer_intake.bundle(round_, client, content_hash)
