@@ -286,7 +286,7 @@ class Member(Node):
                 self.store.keep_outcome(round_.opening, client, outcome)
 
     def _hear_later(self, round_: RoundView, now: Moment) -> None:
-        """Decide what the verdict left open, when the response window is over."""
+        """Decide what the verdict left open, and who has not answered in time."""
         hearing = self._hearings.later(round_, now)
         if hearing is None:
             return
@@ -296,8 +296,11 @@ class Member(Node):
                     hearing.round, BundleKind.CONTRIBUTION, entry.address, entry.content_hash
                 )
         found = self._audits.hear(hearing, now)
+        in_time = hearing.start <= round_.schedule.response
         for client, outcome in (found or {}).items():
-            if outcome is not None and client in hearing.clients:
+            if outcome is None or (in_time and outcome is Outcome.UNANSWERED):
+                continue
+            if client in hearing.clients:
                 self.store.keep_outcome(round_.opening, client, outcome)
 
     # --- result
