@@ -285,12 +285,18 @@ contract VectorsTest is VectorFile {
             MemberFault fault = MemberFault(json.readUintArray(".faults")[i]);
             bytes32 accused = Statements.memberFault(round, openings[i], member, fault);
             _assertDigest(jobs, accused, json.readBytes32Array(".memberFaultDigests")[i]);
-            bytes32 change = Statements.seatChange(
-                round.job(),
-                uint8(json.readUintArray(".epochs")[i]),
-                uint8(json.readUintArray(".seats")[i]),
-                json.readAddressArray(".standbys")[i]
-            );
+        }
+    }
+
+    function test_Statements_HasTheSameDigestsOfSeats() public {
+        string memory json = load("statements");
+        Jobs jobs = _deployJobs(json);
+        uint256[] memory epochs = json.readUintArray(".epochs");
+        for (uint256 i = 0; i < epochs.length; ++i) {
+            uint8 seat = uint8(json.readUintArray(".seats")[i]);
+            address standby = json.readAddressArray(".standbys")[i];
+            JobId job = _statementRound(json, i).job();
+            bytes32 change = Statements.seatChange(job, uint8(epochs[i]), seat, standby);
             _assertDigest(jobs, change, json.readBytes32Array(".seatChangeDigests")[i]);
         }
     }
