@@ -1,4 +1,4 @@
-"""Cheats of clients by name: attacks on gradients, false bundles, and both at once."""
+"""Cheats of clients by name: attacks on gradients, false bundles, both at once, forged proofs."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import numpy as np
 
 from opfl_chain.adversaries.gradients.attack import Attack, AttackState, UnknownAttack
 from opfl_chain.adversaries.gradients.registry import attack_named, forms
+from opfl_chain.adversaries.provers import FalsePolynomials
 from opfl_chain.protocol.bundle import Bundle, BundleKind, contribution_parts
-from opfl_chain.protocol.proof.prover import Usage
+from opfl_chain.protocol.proof.prover import Prover, Usage
 from opfl_chain.protocol.signatures import CURVE_ORDER
 from opfl_chain.roles.client.conduct import (
     Conduct,
@@ -206,10 +207,27 @@ class AttackingConduct(Conduct):
         return self._delivery.parcels(sharing, kind)
 
 
+class ForgesProof(AttackingConduct):
+    """Commits to ten times its gradient, and forges the polynomials of its proof."""
+
+    def __init__(self) -> None:
+        super().__init__(attack_named("amplify:10"))
+
+    def prover(self, *given: Any) -> Prover:
+        return FalsePolynomials(*given)
+
+
+PROOFS: Final = cheats_of("proofs", Conduct, {"forge": ForgesProof})
+
+
 def conduct_named(cheat: str) -> Conduct:
-    """Return the conduct of a client with this cheat: a false delivery, an attack, or both."""
-    if cheat in DELIVERIES:
-        return DELIVERIES[cheat]()
+    """Return the conduct of a client with this cheat: a false delivery or proof, or an attack.
+
+    An attack and a false delivery may be joined.
+    """
+    for cheats in (DELIVERIES, PROOFS):
+        if cheat in cheats:
+            return cheats[cheat]()
     attack, _, delivery = cheat.partition(_JOINED_BY)
     try:
         return AttackingConduct(attack_named(attack), DELIVERIES[delivery]() if delivery else None)
@@ -219,7 +237,7 @@ def conduct_named(cheat: str) -> Conduct:
 
 def client_cheats() -> list[str]:
     """Return the forms of all names that `conduct_named` knows."""
-    return [*forms(), *DELIVERIES.names()]
+    return [*forms(), *DELIVERIES.names(), *PROOFS.names()]
 
 
 def cheats_in(cheat: str, t: int, first: int) -> bool:
@@ -228,7 +246,9 @@ def cheats_in(cheat: str, t: int, first: int) -> bool:
     Some attacks are honest now and then.
     """
     attack, _, delivery = cheat.partition(_JOINED_BY)
-    return cheat in DELIVERIES or bool(delivery) or attack_named(attack).cheats_in(t, first)
+    if cheat in DELIVERIES or cheat in PROOFS or delivery:
+        return True
+    return attack_named(attack).cheats_in(t, first)
 
 
 def spoiled(bundle: Bundle) -> Bundle:

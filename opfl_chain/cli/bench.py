@@ -278,10 +278,12 @@ def tamper(
     findings, and corrections with the secrets of a colluding client; to both
     peers, or to one of them. Clients are honest, cheat (their gradient is
     moved) or forge their proof. A third party settles differences. Beside it:
-    the same corrections if the answers of the two holders were not compared.
+    the same corrections if the answers of the two holders were not compared, and
+    an attacker that knows all of a step but one bit, with each defence off.
     """
-    from opfl_chain.bench.tamper import bench_tamper, tamper_markdown, tamper_table
-    from opfl_chain.bench.tamper_daemons import TAMPERING, daemon_runs
+    from opfl_chain.bench.tampering.daemons import TAMPERING, daemon_runs
+    from opfl_chain.bench.tampering.report import tamper_markdown, tamper_table
+    from opfl_chain.bench.tampering.runs import bench_tamper
     from opfl_chain.learning.registry import model_named
 
     with Console(stderr=True).status("starting") as status:
@@ -292,7 +294,7 @@ def tamper(
     if page is not None:
         replace_section(page, f"tampering with {model}", tamper_markdown(report))
     write_json(json_file, report)
-    if report["wrong_verdicts"] or report["misnamed"] or report["unnamed"]:
+    if any(report[name] for name in ("wrong_verdicts", "misnamed", "unnamed", "leaks")):
         raise typer.Exit(1)
 
 

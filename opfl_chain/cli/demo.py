@@ -126,6 +126,7 @@ def demo(
       drift[:P=0.5]       moves by P of the boundary: no audit sees it
       poison              commits to wrong labels from the start: no audit sees it
       withhold-shares, wrong-opening, other-input: faulty deliveries
+      forge: ten times the gradient, with a forged proof
 
     Examples:
 

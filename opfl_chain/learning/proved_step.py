@@ -16,6 +16,7 @@ from opfl_chain.learning.operations.table import OPERATIONS, Operations
 from opfl_chain.learning.registry import model_of
 from opfl_chain.numerics.field import Elements
 from opfl_chain.protocol.advice import lift_of
+from opfl_chain.protocol.errors import memory_for
 from opfl_chain.protocol.inputs import InputFormat
 from opfl_chain.protocol.policy import Policy
 from opfl_chain.protocol.proof.closing import Commitment, Statement, Tolerance, seal
@@ -120,15 +121,16 @@ def statement_of(
     rules = policy.proof
     if rules is None:
         raise StatementError(f"a policy with a {policy.replay.kind} replay has no proofs")
-    return state_step(
-        model_of(policy),
-        weights,
-        rules,
-        policy.input_format,
-        policy.fixed_point,
-        policy.largest_lift,
-        tolerance,
-    )
+    with memory_for("the statement of a step"):
+        return state_step(
+            model_of(policy),
+            weights,
+            rules,
+            policy.input_format,
+            policy.fixed_point,
+            policy.largest_lift,
+            tolerance,
+        )
 
 
 def state_step(

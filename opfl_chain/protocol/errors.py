@@ -1,5 +1,8 @@
 """Errors of the protocol rules."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class ProtocolError(ValueError):
     """A value that the protocol does not allow: the root error of this package."""
@@ -91,3 +94,21 @@ class ProfileError(ProtocolError):
 
 class AggregateError(ProtocolError, ValueError):
     """A mean or a hash of weights was asked for of values that have none."""
+
+
+class AnsweredOtherwise(ProtocolError):
+    """A proof on whose words this member has answered to another challenge."""
+
+
+class OutOfMemory(ProtocolError):
+    """A statement, a proof or an answer that this machine has no memory for."""
+
+
+@contextmanager
+def memory_for(what: str) -> Iterator[None]:
+    """Turn a failed allocation into a typed error that says what it was for."""
+    try:
+        yield
+    except MemoryError as error:
+        reason = str(error) or "an allocation failed"
+        raise OutOfMemory(f"this machine has no memory for {what}: {reason}") from error

@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from opfl_chain.bench import tamper
-from opfl_chain.bench.tamper import Attack, Proved, Said, Tampering, audit, proved, uncompared
+from opfl_chain.bench.tampering import attacks, audits, runs
+from opfl_chain.bench.tampering.attacks import Attack, Said, Tampering
+from opfl_chain.bench.tampering.audits import Played, audit, uncompared
+from opfl_chain.bench.tampering.contributions import Proved, proved
+from opfl_chain.bench.tampering.leak import leak_runs
 from opfl_chain.cli import app
 from opfl_chain.learning.lenet import LENET_61706
 from opfl_chain.mpc.session.ranks import peers_of
@@ -25,6 +28,7 @@ FIELDS = {
     "opened_bits_per_contribution",
 }
 LIAR = 1
+LEAK = {"off": "nothing", "secrets": 2, "told": 0}
 
 
 @pytest.fixture(scope="module")
@@ -73,20 +77,45 @@ def test_corrections_succeed_only_without_the_comparison(
 
 
 def test_tampering_changes_nothing_that_honest_members_reveal(honest: Proved) -> None:
-    attacks = list(Tampering(honest, LIAR, 0).all())[::7]
-    opened = frozenset().union(*(audit(honest, LIAR, each).opened for each in attacks))
+    some = list(Tampering(honest, LIAR, 0).all())[::7]
+    opened = frozenset().union(*(audit(honest, LIAR, each).opened for each in some))
     assert len(opened) == 2
+
+
+def test_right_and_wrong_guesses_at_a_secret_end_alike(honest: Proved) -> None:
+    played: dict[bool, dict[str, Played]] = {True: {}, False: {}}
+    for attack in Tampering(honest, LIAR, 0).all():
+        if attack.guess is not None:
+            how, is_right = attack.guess.how, attack.guess.is_right
+            played[is_right][how] = audit(honest, LIAR, attack)
+            if how == "own":
+                assert uncompared(honest, LIAR, attack) is is_right
+    assert played[True] == played[False] and len(played[True]) == 6
+    for each in played[True].values():
+        assert each.named == {LIAR} and len(each.opened) == 2
+
+
+def test_who_knows_all_but_one_bit_is_told_it_only_without_masks_or_by_a_second_challenge() -> None:
+    told = {row["off"]: row["told"] for row in leak_runs(LENET_61706, 1)}
+    assert told == {
+        "nothing": 0,
+        "comparison": 0,
+        "masks": 2,
+        "masks, comparison": 2,
+        "one challenge only": 2,
+    }
 
 
 def test_an_honest_member_is_no_liar_to_the_third_party(honest: Proved) -> None:
     rank = peers_of(LIAR)[0]
     row = replace(honest.row, commitment=honest.answers[rank].commitment)
-    assert tamper._false_findings(honest, [row] * 3) == ()
+    assert audits._false_findings(honest, [row] * 3) == ()
 
 
 def test_the_command_counts_every_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tamper, "CLIENTS", (("cheating", "plain proof"),))
-    monkeypatch.setattr(tamper, "BIT_CLASSES", (0, 127))
+    monkeypatch.setattr(runs, "CLIENTS", (("cheating", "plain proof"),))
+    monkeypatch.setattr(runs, "leak_runs", lambda model, seed: [LEAK])
+    monkeypatch.setattr(attacks, "BIT_CLASSES", (0, 127))
     path, page = tmp_path / "report.json", tmp_path / "page.md"
     marks = ("<!-- begin tampering with lenet-61706 -->", "<!-- end tampering with lenet-61706 -->")
     page.write_text("\n".join(marks))
@@ -101,3 +130,4 @@ def test_the_command_counts_every_run(tmp_path: Path, monkeypatch: pytest.Monkey
     assert report["opened_bits_per_contribution"] == 1
     assert report["uncompared_wrong_verdicts"] == report["uncompared_attacks"] > 0
     assert "| cheating | plain proof |" in page.read_text()
+    assert "| nothing | 0 of 2 |" in page.read_text()

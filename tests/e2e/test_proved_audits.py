@@ -5,15 +5,18 @@ from changing_cheats import ChangingCheats
 from expectations import EveryJob, pytestmark  # noqa: F401
 from scenario import Meanwhile, Scenario
 
+from opfl_chain.bench.tampering.daemons import leak_events
 from opfl_chain.chain.terms import DEPOSIT, STAKE
 from opfl_chain.jobs.localnet.outcome import LEFT_OUT, PASSED
 from opfl_chain.trail import check_published
 
 HONEST = ("client-0", "client-1")
 CHEAT = "amplify:10"
+FORGER = "forge"
 BAD = "member-2"
 ABORTING = ("flip", "reveal-others", "frame")
 """Lies about answers or deliveries: a round each."""
+ALL = (*HONEST, "client-2", "client-3")
 SILENT = "answer-nothing"
 
 
@@ -37,7 +40,11 @@ class KillsMembers(Meanwhile):
 
 class TestProvedJob(EveryJob):
     scenario = Scenario.of(
-        KillsMembers, clients=(None, None, CHEAT), rounds=2, audit_rate=1.0, audit="proved"
+        KillsMembers,
+        clients=(None, None, CHEAT, FORGER),
+        rounds=2,
+        audit_rate=1.0,
+        audit="proved",
     )
 
     def test_members_were_killed(self, played):
@@ -47,10 +54,10 @@ class TestProvedJob(EveryJob):
         found = [outcome.verdict(number, name) for number in (0, 1) for name in HONEST]
         assert found == [PASSED] * 4
 
-    def test_cheat_is_slashed_at_its_first_audit(self, played, outcome):
-        cheat = played.client(CHEAT)
-        assert outcome.executed() == {(0, cheat): "REPLAY_OUTSIDE"}
-        assert outcome.lost_wei(cheat) == DEPOSIT
+    def test_cheats_are_slashed_at_their_first_audit(self, played, outcome):
+        cheats = [played.client(cheat) for cheat in (CHEAT, FORGER)]
+        assert outcome.executed() == {(0, cheat): "REPLAY_OUTSIDE" for cheat in cheats}
+        assert [outcome.lost_wei(cheat) for cheat in cheats] == [DEPOSIT] * 2
 
     def test_members_exchange_kilobytes(self, played):
         ended = [e for e in played.events("member-0") if e["event"] == "ended"]
@@ -62,6 +69,54 @@ class TestProvedJob(EveryJob):
         report = check_published(outcome.trail, [path])
         assert report.first_failure is None
         assert report.facts["signed answers"] > 6
+
+
+class TestLeakingMember(EveryJob):
+    """`leak`: it shifts its answers by a guess, aborts, and tries again with another one."""
+
+    scenario = Scenario.of(
+        clients=(None, None, CHEAT, FORGER),
+        members=(None, None, "leak"),
+        rounds=2,
+        audit_rate=1.0,
+        audit="proved",
+        score=False,
+    )
+
+    @pytest.fixture
+    def runs(self, played, outcome):
+        """What each run showed the attacker, by contribution."""
+        names = {outcome.client_index(name): name for name in ALL}
+        found = {}
+        for event in leak_events(played.folder):
+            place = event["round"], names[event["client"]]
+            found.setdefault(place, {})[event["run"]] = event
+        return found
+
+    def test_it_ran_twice_on_every_contribution(self, runs):
+        assert runs.keys() == {(number, name) for number in (0, 1) for name in ALL}
+        assert all(each.keys() == {1, 2} for each in runs.values())
+
+    def test_uncompared_the_verdict_would_tell_which_guess_is_right_or_save_the_cheat(self, runs):
+        for each in runs.values():
+            assert [each[run]["accepted_uncompared"] for run in (1, 2)] == [False, True]
+
+    def test_one_opening_of_a_contribution_whatever_the_guess_and_the_secret(self, runs):
+        for each in runs.values():
+            assert each[1]["revealed"] == each[2]["revealed"]
+
+    def test_no_verdict_whatever_the_guess_and_the_secret(self, outcome):
+        found = [outcome.verdict(number, name) for number in (0, 1) for name in ALL]
+        assert found == [LEFT_OUT] * 8
+        assert outcome.executed() == {}
+
+    def test_honest_members_agree_and_name_the_attacker_alone(self, played, outcome):
+        liar = outcome.address(BAD)
+        for name in ("member-0", "member-1"):
+            disputes = [e for e in played.events(name) if e["event"] == "disputed audit"]
+            assert {event["round"] for event in disputes} == {0, 1}
+            assert {tuple(event["members"]) for event in disputes} == {(liar,)}
+            assert all(name in outcome.attested(number) for number in (0, 1))
 
 
 class Lies(ChangingCheats):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from chain_targets import CHAIN_TARGETS
 from daemon_targets import DAEMON_TARGETS
+from exchange_targets import EXCHANGE_TARGETS
 from file_targets import FILE_TARGETS
 from message_targets import MESSAGE_TARGETS
 from node_targets import NODE_TARGETS
@@ -12,6 +13,7 @@ from value_targets import VALUE_TARGETS
 
 TARGETS = (
     PROTOCOL_TARGETS
+    | EXCHANGE_TARGETS
     | MESSAGE_TARGETS
     | VALUE_TARGETS
     | CHAIN_TARGETS

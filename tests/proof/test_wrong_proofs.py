@@ -10,6 +10,7 @@ from proof_steps import CONTEXT, cheating, components, honest_step
 
 from opfl_chain.numerics.field import MODULUS
 from opfl_chain.protocol.errors import ShareError
+from opfl_chain.protocol.exchange import Answers, Conclusion, conclude, settle
 from opfl_chain.protocol.proof.answers import Query
 from opfl_chain.protocol.proof.folding import Answer
 from opfl_chain.protocol.proof.package import ProofComponent, ProofForm, ProofPackage
@@ -122,3 +123,32 @@ def test_coins_of_another_number_of_stages_are_refused() -> None:
     fewer = replace(leaves, hashes=leaves.hashes[:-1])
     with pytest.raises(ShareError, match="leaf hashes"):
         Query.of(STEP.statement, CONTEXT, fewer)
+
+
+def test_an_answer_to_another_challenge_ends_in_no_verdict() -> None:
+    """A member that answers on another transcript differs from both other holders."""
+    gradient, inputs = components(STEP.gradient, 1), components(STEP.inputs, 5)
+    right, other = (
+        Query.of(STEP.statement, context, PACKAGES[0].leaves) for context in (CONTEXT, bytes(32))
+    )
+
+    def answers(rank: int, query: Query) -> Answers:
+        held = PACKAGES[rank].held
+        found = {p.index: query.answer(p, gradient[p.index], inputs[p.index]) for p in held}
+        return Answers.of(rank, query, found)
+
+    given = [answers(rank, right) for rank in range(3)]
+    commitments = [each.commitment for each in given]
+    assert conclude(commitments, given) == Conclusion(True)
+    wrong = answers(1, other)
+    # Committed to the one and answering to the other, it is named alone.
+    assert conclude(commitments, [given[0], wrong, given[2]]) == Conclusion(None, (1,))
+    # Relabelled as an answer to the right challenge, it breaks the commitment as well.
+    relabelled = replace(wrong, transcript=right.transcript)
+    assert conclude(commitments, [given[0], relabelled, given[2]]) == Conclusion(None, (1,))
+    commitments[1] = wrong.commitment
+    end = conclude(commitments, [given[0], wrong, given[2]])
+    assert end == Conclusion(None, (0, 1), 1)
+    part = PACKAGES[1].held[0]
+    claimed = {0: given[0].following, 1: wrong.own}
+    assert settle(right, part, gradient[1], inputs[1], claimed) == (1,)

@@ -10,9 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from opfl_chain.learning import proved_step
 from opfl_chain.learning.registry import model_of
+from opfl_chain.mpc.audit.proved import answer
 from opfl_chain.mpc.replay.default_policy import default_policy
 from opfl_chain.protocol.delivery import Claim
+from opfl_chain.protocol.errors import AnsweredOtherwise
 from opfl_chain.protocol.exchange import (
     Answers,
     Report,
@@ -22,14 +25,18 @@ from opfl_chain.protocol.exchange import (
     stated_subject,
 )
 from opfl_chain.protocol.identifiers import ClientIndex, RoundNumber
+from opfl_chain.protocol.proof.answers import Query
 from opfl_chain.protocol.proof.closing import Tolerance
 from opfl_chain.protocol.proof.folding import Answer
+from opfl_chain.roles.member import proved_audits
 from opfl_chain.roles.member.audit_messages import SignedMessage
 from opfl_chain.roles.member.proved_audits import ProvedAudits
 from opfl_chain.roles.member.store import SCHEMA, MemberStore
 from opfl_chain.roles.state import State
 
 CLAIMS = [Claim(ClientIndex(0), RoundNumber(4), b"\1" * 32, b"\2" * 32, audited=True)]
+POLICY = default_policy("lenet-61706", rule="proved")
+ZEROS = {each.name: np.zeros(each.shape, np.float32) for each in model_of(POLICY).layout}
 BEFORE, AFTER = b"\3" * 32, b"\4" * 32
 ROUND: Any = SimpleNamespace(number=RoundNumber(4), id=4, model_hash=bytes(32))
 PEER = "0x" + "1" * 40
@@ -40,13 +47,14 @@ class Counting(ProvedAudits):
     """Counts how often it examines a round."""
 
     examined = 0
+    transcript = b"\5" * 32
 
     def examine(
         self, round_: Any, claims: Sequence[Claim]
     ) -> tuple[list[ReportRow], dict[int, Answers]]:
         del round_
         self.examined += 1
-        answers = Answers(self.rank, b"\5" * 32, Answer(1, 2, 2, 0), Answer(3, 4, 12, 0))
+        answers = Answers(self.rank, self.transcript, Answer(1, 2, 2, 0), Answer(3, 4, 12, 0))
         return [ReportRow(None, b"\6" * 32, answers.commitment) for _ in claims], {0: answers}
 
 
@@ -79,9 +87,8 @@ def test_a_report_is_made_once_and_repeated_by_a_restarted_member(store: MemberS
 def test_weights_that_no_statement_can_hold_do_not_end_the_member(
     store: MemberStore, weight: float
 ) -> None:
-    policy = default_policy("lenet-61706", rule="proved")
-    large = {each.name: np.full(each.shape, weight, np.float32) for each in model_of(policy).layout}
-    node: Any = SimpleNamespace(job=SimpleNamespace(id=1, policy=policy))
+    large = {name: np.full(each.shape, weight, np.float32) for name, each in ZEROS.items()}
+    node: Any = SimpleNamespace(job=SimpleNamespace(id=1, policy=POLICY))
     claims: Any = SimpleNamespace(of=lambda round_: dict(enumerate(CLAIMS)))
     judging: Any = SimpleNamespace(weights=lambda round_: large, rules=None)
     own = Counting(node, 1, store, claims, judging, Tolerance(1 << 22, 1 << 20))
@@ -89,6 +96,66 @@ def test_weights_that_no_statement_can_hold_do_not_end_the_member(
     (dispute,) = own.health["disputes"]
     assert dispute["members"] == []
     assert dispute["reason"].startswith("nobody can be audited at these weights: ")
+    assert own.messages.own(ROUND, "report") is None
+
+
+def judging(store: MemberStore, retried: list[str]) -> Counting:
+    """Return a member whose peers are silent, with all that it needs to judge a round."""
+    node: Any = SimpleNamespace(
+        job=SimpleNamespace(id=1, members=PEERS, policy=POLICY),
+        agenda=SimpleNamespace(again=lambda: retried.append("again")),
+        sign=lambda statement: b"\7" * 65,
+        peers=SimpleNamespace(others=lambda own: []),
+        address=PEERS[1],
+    )
+    claims: Any = SimpleNamespace(of=lambda round_: dict(enumerate(CLAIMS)))
+    facts: Any = SimpleNamespace(weights=lambda round_: ZEROS, rules=None)
+    return Counting(node, 1, store, claims, facts, Tolerance(1 << 22, 1 << 20))
+
+
+@pytest.mark.parametrize("scarce", ["statement", "answers"])
+def test_a_member_without_memory_says_so_and_reports_when_there_is_some(
+    store: MemberStore, monkeypatch: pytest.MonkeyPatch, scarce: str
+) -> None:
+    retried: list[str] = []
+    own = judging(store, retried)
+    monkeypatch.setattr(proved_audits, "proved_subject", lambda *facts: BEFORE)
+
+    def allocate(*given: object, **named: object) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as little:
+        if scarce == "statement":
+            little.setattr(proved_step, "state_step", allocate)
+        else:
+            found: Any = SimpleNamespace(proof=SimpleNamespace(leaves=None), training_input=())
+            little.setattr(Counting, "examine", lambda *given: answer(1, None, b"", found))
+            little.setattr(Query, "of", allocate)
+        own.judge(ROUND)
+        own.judge(ROUND)
+    (dispute,) = own.health["disputes"]
+    assert dispute["members"] == []
+    assert dispute["reason"].startswith(
+        f"we cannot audit: this machine has no memory for the {scarce} o"
+    )
+    assert retried == ["again", "again"]
+    assert own.messages.own(ROUND, "report") is None
+    own.judge(ROUND)
+    assert own.messages.own(ROUND, "report") is not None
+
+
+def test_a_member_reports_nothing_if_it_has_answered_to_another_challenge(
+    store: MemberStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = judging(store, [])
+    heard = [own.report(ROUND, CLAIMS, BEFORE).body] * 3
+    own.reveal(ROUND, heard, [0])
+    monkeypatch.setattr(proved_audits, "proved_subject", lambda *facts: AFTER)
+    own.transcript = b"\10" * 32
+    own.judge(ROUND)
+    (dispute,) = own.health["disputes"]
+    assert dispute["members"] == []
+    assert dispute["reason"].startswith("we cannot audit: we answered on a delivery of round 4")
     assert own.messages.own(ROUND, "report") is None
 
 
@@ -114,6 +181,25 @@ def test_an_exchange_begins_anew_when_a_reorganisation_changed_its_subject(
     assert store.audit_message(4, 1, "answers") is None
     assert not store.has_told(4, PEER, "report")
     assert own.report(ROUND, CLAIMS, AFTER) == told
+
+
+def test_words_are_answered_on_to_one_challenge_only(store: MemberStore) -> None:
+    """A reorganisation that changes the model would give a second challenge on the same masks."""
+    own = audits(store)
+    heard = [own.report(ROUND, CLAIMS, BEFORE).body] * 3
+    other = audits(store)
+    other.transcript = b"\10" * 32
+    told = other.report(ROUND, CLAIMS, AFTER)  # nothing was revealed: any challenge will do
+    assert stated_subject(told.body) == (AFTER, 1)
+    heard = [audits(store).report(ROUND, CLAIMS, BEFORE).body] * 3
+    audits(store).reveal(ROUND, heard, [0])
+    with pytest.raises(AnsweredOtherwise, match="we answered on a delivery of round 4 to another"):
+        other.report(ROUND, CLAIMS, AFTER)
+    assert store.audit_message(4, 1, "report") is None
+    again = audits(store)
+    assert again.report(ROUND, CLAIMS, AFTER).body != heard[1]  # the same challenge, other facts
+    later: Any = SimpleNamespace(number=RoundNumber(5), id=5, model_hash=bytes(32))
+    other.report(later, CLAIMS, AFTER)  # a client that repeats its words blocks nobody's audits
 
 
 def test_messages_of_other_rounds_stay(store: MemberStore) -> None:

@@ -79,11 +79,15 @@ class JobOutcome:
         verdict = self.history.rounds[self._number(number)].verdict
         if verdict is None:
             return None
-        index = ClientIndex(self.history.clients[self.address(name)].event.index)
+        index = self.client_index(name)
         if index in verdict.passed:
             return PASSED
         reasons = {fault.client: FaultReason(fault.reason) for fault in verdict.faults}
         return reasons[index].name if index in reasons else LEFT_OUT
+
+    def client_index(self, name: str) -> ClientIndex:
+        """Return the number of a client on chain: clients enrol in any order."""
+        return ClientIndex(self.history.clients[self.address(name)].event.index)
 
     def slash(self, number: int, name: str) -> Slash | None:
         return self.history.slashes.get((self._number(number), self.address(name)))

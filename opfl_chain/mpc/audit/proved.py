@@ -11,6 +11,7 @@ from opfl_chain.mpc.audit.judge import Report as ReportRefusal
 from opfl_chain.mpc.audit.judge import Rules, Weights, check_deliveries, subject_of
 from opfl_chain.protocol.audit_exchange import Answers, ReportRow
 from opfl_chain.protocol.delivery import Checked, Claim, Delivery, Expected
+from opfl_chain.protocol.errors import memory_for
 from opfl_chain.protocol.hashing import sha256
 from opfl_chain.protocol.identifiers import ClientIndex
 from opfl_chain.protocol.proof.answers import Query
@@ -54,7 +55,8 @@ def answer(rank: int, statement: Statement, context: bytes, found: Checked) -> A
     """Answer on both components that a member holds of an audited contribution."""
     if found.proof is None or found.training_input is None:
         raise AssertionError("an audited contribution was checked without its proof")
-    query = Query.of(statement, context, found.proof.leaves)
-    held = zip(found.proof.held, found.gradient, found.training_input, strict=True)
-    answers = [query.answer(part, gradient, words) for part, gradient, words in held]
+    with memory_for("the answers on a proof"):
+        query = Query.of(statement, context, found.proof.leaves)
+        held = zip(found.proof.held, found.gradient, found.training_input, strict=True)
+        answers = [query.answer(part, gradient, words) for part, gradient, words in held]
     return Answers.of(rank, query, dict(zip(held_indices(rank), answers, strict=True)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from opfl_chain.protocol.bundle import Bundle, BundleKind, Parts
 from opfl_chain.protocol.commitments import COMPONENTS
 from opfl_chain.protocol.policy import Policy
-from opfl_chain.protocol.proof.prover import Usage
+from opfl_chain.protocol.proof.prover import Prover, Usage
 from opfl_chain.protocol.ring import Words
 from opfl_chain.protocol.shares import Committed
 from opfl_chain.rules.boundary import Boundary
@@ -110,6 +110,10 @@ class Conduct:
         that a client can be restarted at any time.
         """
         return step.gradient, memory
+
+    def prover(self, *given: Any) -> Prover:
+        """Return what proves a step that is to be proved."""
+        return Prover(*given)
 
     def takes_part(self, usage: Usage) -> bool:
         """Return whether to contribute a proved step that uses its bounds so far.

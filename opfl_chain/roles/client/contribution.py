@@ -28,14 +28,13 @@ from opfl_chain.protocol.bundle import (
 )
 from opfl_chain.protocol.commitments import COMPONENTS, Subject
 from opfl_chain.protocol.delivery import Delivery, InputDelivery
-from opfl_chain.protocol.errors import ProtocolError
+from opfl_chain.protocol.errors import ProtocolError, memory_for
 from opfl_chain.protocol.hashing import MerkleTree, keccak256
 from opfl_chain.protocol.inputs import dataset_tree
 from opfl_chain.protocol.policy import Policy
 from opfl_chain.protocol.proof.closing import Statement
 from opfl_chain.protocol.proof.package import Packages as ProofPackages
 from opfl_chain.protocol.proof.package import ProofForm, decode_all, encode_all
-from opfl_chain.protocol.proof.prover import Prover
 from opfl_chain.protocol.ring import Words
 from opfl_chain.protocol.shares import (
     Committed,
@@ -152,12 +151,14 @@ class Contributor:
         """Take the local step of round t at these weights, with the memory of the last round.
 
         Weights may be beyond what a proof or the ring can hold: one contribution that nobody
-        audited is enough. A client that proves its steps then sits the round out.
+        audited is enough. A client that proves its steps then sits the round out, as it does
+        without memory for the proof.
         """
         if self._proving is None:
             return self._make(t, opening, weights, memory)
         try:
-            return self._make(t, opening, weights, memory)
+            with memory_for("the proof of our step"):
+                return self._make(t, opening, weights, memory)
         except (ProtocolError, GradientNotFinite) as error:
             nothing = np.zeros(self._step.model.layout.trainable.size, np.float32)
             return LocalContribution(
@@ -203,7 +204,7 @@ class Contributor:
         """Prove the step, and evaluate its statement in the clear."""
         gradient, given = self.committed_gradient(opening, made.gradient), self.committed_input(t)
         context = self._name_contribution(t, opening, gradient.commitment, given.commitment)
-        proof = Prover(
+        proof = self._conduct.prover(
             statement,
             context,
             self._entropy("proof", opening),

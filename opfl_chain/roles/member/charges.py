@@ -84,6 +84,8 @@ class Charges:
     def _decide(self, round_: RoundView, now: Moment, place: int) -> None:
         """Charge or acquit clients whose audit is held and has ended, with two signatures."""
         charges = self._node.job.contracts.charges
+        if self._node.address not in self._node.view.seats():
+            return
         for client in self.subjects(round_):
             charge = self._node.view.charge(round_, client)
             outcome = self._store.outcome(round_.opening, client)

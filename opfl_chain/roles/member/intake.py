@@ -167,7 +167,6 @@ class Intake:
     ) -> SignedBundle:
         """Return a bundle that its client signed for this opening, or raise what is wrong."""
         bundle = self._decoded(round_, body)
-        check_bundle(bundle, self.context(round_, client), self._expected(round_))
         statement = _STATEMENTS[self._kind](
             self._node.job.id, round_.number, round_.opening, client, bundle.content_hash
         )
@@ -176,6 +175,7 @@ class Intake:
                 f"{client} has not signed this bundle for round {round_.number} with opening"
                 f" {tohex(round_.opening)}: has the chain been reorganised?"
             )
+        check_bundle(bundle, self.context(round_, client), self._expected(round_))
         return SignedBundle(bundle.content_hash, body, signature)
 
     def _decoded(self, round_: RoundView, body: bytes) -> Bundle:

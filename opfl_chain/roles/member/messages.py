@@ -13,7 +13,7 @@ from typing import Final
 
 from opfl_chain.chain.keys import signer_of
 from opfl_chain.chain.rpc import tohex, unhex
-from opfl_chain.protocol.echo import Signed
+from opfl_chain.protocol.echo import SLOTS_PER_ATTEMPT, Signed
 from opfl_chain.protocol.hashing import keccak256
 from opfl_chain.protocol.identifiers import Address
 from opfl_chain.protocol.signatures import SIGNATURE_BYTES
@@ -26,7 +26,9 @@ from opfl_chain.roles.view.view import RoundView
 from opfl_chain.transport.errors import TransportError
 from opfl_chain.transport.routes import Refusal, Request, Response, Route
 
-MOST_MESSAGE_BYTES: Final = 1 << 22
+_FIXED_BYTES: Final = 1 << 10
+_BYTES_OF_CLIENT: Final = 1 << 9
+"""No message has more for a client: a hand-over has three rows of 133 bytes."""
 MOST_IN_SLOT: Final = 2
 """Messages of one member that are kept of a slot: two are evidence enough."""
 _MOST_SLOT: Final = (1 << 32) - 1
@@ -45,10 +47,14 @@ class Messages:
     def routes(self) -> list[Route]:
         path = "/rounds/{round}/messages/{slot}/{seat}"
         return [
-            Route("POST", path, self.take, max_body_bytes=MOST_MESSAGE_BYTES, signed=True),
+            Route("POST", path, self.take, max_body_bytes=self._most_bytes, signed=True),
             Route("GET", path, self.serve_first),
             Route("GET", path + "/{hash}", self.serve),
         ]
+
+    @property
+    def _most_bytes(self) -> int:
+        return _FIXED_BYTES + _BYTES_OF_CLIENT * self._node.job.terms.max_clients
 
     def seat(self, round_: RoundView) -> int:
         """Our own seat in a round."""
@@ -117,7 +123,7 @@ class Messages:
         if content_hash is not None:
             path += f"/{tohex(content_hash)}"
         with contextlib.suppress(TransportError):
-            found = object_in(self._node.peers.ask_member(member, path, 2 * MOST_MESSAGE_BYTES))
+            found = object_in(self._node.peers.ask_member(member, path, 4 * self._most_bytes))
             message = Signed(
                 bytes_field(found, "body"), hex_field(found, "signature", SIGNATURE_BYTES)
             )
@@ -129,6 +135,8 @@ class Messages:
     def take(self, request: Request) -> Response:
         """Store a peer's message."""
         round_, slot, seat = round_in(self._node, request), _slot(request), _seat(request)
+        if slot > self._last_slot(round_):
+            raise Refusal(HTTPStatus.TOO_EARLY, f"no session of this round has slot {slot} yet")
         message = Signed(request.body, signature_in(request))
         if not self._is_signed(round_, slot, seat, message):
             raise Refusal(
@@ -161,6 +169,12 @@ class Messages:
         statement = self.statement(round_, slot, message.body)
         signer = signer_of(statement, self._node.job.domain, message.signature)
         return signer == self.seats(round_)[seat]
+
+    def _last_slot(self, round_: RoundView) -> int:
+        """The last slot that a session of a round can have, also if a peer sees a later block."""
+        moment, length = self._node.moment, self._node.job.terms.phases.attest
+        late = (moment.head - round_.schedule.response if moment else 0) // length
+        return SLOTS_PER_ATTEMPT * (max(0, late) + 3)
 
     def statement(self, round_: RoundView, slot: int, body: bytes) -> MemberMessage:
         """The statement by which a member says something in a slot."""

@@ -26,8 +26,8 @@ from opfl_chain.protocol.audit_exchange import (
 )
 from opfl_chain.protocol.bundle import complain, complaint_stands
 from opfl_chain.protocol.delivery import Claim, Delivery, check_delivery
-from opfl_chain.protocol.echo import Common, Slot, readable
-from opfl_chain.protocol.errors import DoesNotOpen, ProtocolError
+from opfl_chain.protocol.echo import Slot, readable
+from opfl_chain.protocol.errors import DoesNotOpen, OutOfMemory, ProtocolError
 from opfl_chain.protocol.hashing import keccak256
 from opfl_chain.protocol.identifiers import Address, ClientIndex
 from opfl_chain.protocol.proof.closing import Statement, Tolerance
@@ -81,7 +81,8 @@ class ProvedAudits(JointAudits):
         """Report, reveal and conclude, as far as the peers' messages allow.
 
         There is no statement at weights beyond what a proof can hold, to which one contribution
-        that nobody audited may have led. Then nobody can answer, and nobody is charged.
+        that nobody audited may have led. Honest clients then sit out, and who is on the roll all
+        the same has no valid answer.
         """
         claims = self._parts.contributions.claims(hearing.round)
         answers = self._parts.answers.agree(hearing, now)
@@ -94,11 +95,13 @@ class ProvedAudits(JointAudits):
         if not answers:
             return ends
         try:
-            self.statement(hearing.round)
-        except ProtocolError as error:
-            self._tell(hearing.round, [], f"nobody can be audited at these weights: {error}")
-            return {**ends, **dict.fromkeys(hearing.clients, None)}
-        concluded = self._exchange(hearing, {c: claims[c] for c in answers}, answers, now)
+            if not self._is_stated(hearing.round):
+                return ends
+            concluded = self._exchange(hearing, {c: claims[c] for c in answers}, answers, now)
+        except OutOfMemory as error:
+            self._tell(hearing.round, [self._parts.node.address], str(error))
+            self._parts.node.agenda.again()
+            return None
         if concluded is None:
             return None
         for client, conclusion in concluded.items():
@@ -140,8 +143,8 @@ class ProvedAudits(JointAudits):
         )
         if revealed is None:
             return None
-        self._blame(hearing, reported, revealed)
         reveals = readable(revealed.values, lambda seat, body: Reveal.decode(body, seat, indices))
+        self._blame(hearing, {*reported.equivocators, *revealed.equivocators}, reports, reveals)
         return self._conclude(hearing, claims, answers, reports, reveals, now)
 
     def _conclude(
@@ -225,6 +228,8 @@ class ProvedAudits(JointAudits):
                 _LOGGER.info("answer does not open", extra={"client": client, "why": str(error)})
                 rows[claim.client] = self._complaint(round_, client, answers[client])
                 continue
+            except OutOfMemory:
+                raise
             except ProtocolError as error:
                 _LOGGER.warning("answer refused", extra={"client": client, "why": str(error)})
                 continue
@@ -276,12 +281,13 @@ class ProvedAudits(JointAudits):
 
     # --- faults of peers
 
-    def _blame(self, hearing: Hearing, *steps: Common) -> None:
-        """Note who was away, and show who said two things."""
-        seats = self._parts.messages.seats(hearing.round)
-        for step in steps:
-            for seat in step.absent:
-                self._parts.charges.note(hearing.round, seats[seat], MemberFault.ABSENCE)
+    def _blame(
+        self, hearing: Hearing, equivocators: set[int], *heard: Mapping[int, Report | Reveal]
+    ) -> None:
+        """Note who said nothing that can be read; who said two things pays for that already."""
+        for seat, member in enumerate(self._parts.messages.seats(hearing.round)):
+            if seat not in equivocators and any(seat not in each for each in heard):
+                self._parts.charges.note(hearing.round, member, MemberFault.ABSENCE)
 
     def _name(self, round_: RoundView, client: Address, conclusion: Conclusion) -> None:
         seats = self._parts.messages.seats(round_)
@@ -310,6 +316,17 @@ class ProvedAudits(JointAudits):
         rules, weights = self._parts.judging.rules, self._parts.judging.weights(round_)
         facts = proved_subject(rules, weights, list(claims.values()), self.statement(round_))
         return keccak256(facts, *(answers[client] for client in claims))
+
+    def _is_stated(self, round_: RoundView) -> bool:
+        """Return whether there is a statement at the weights of a round."""
+        try:
+            self.statement(round_)
+        except OutOfMemory:
+            raise
+        except ProtocolError as error:
+            self._tell(round_, [], f"no step can be proved at these weights: {error}")
+            return False
+        return True
 
     def statement(self, round_: RoundView) -> Statement:
         """The statement of all steps at the weights of a round."""

@@ -97,8 +97,9 @@ class MemberSums:
         agreed = agree(parts)
         if agreed.disputes:
             agreed = self._settled(round_, parts, agreed)
-        for seat in said.absent:
-            self._charges.note(round_, self._messages.seats(round_)[seat], MemberFault.ABSENCE)
+        for seat, member in enumerate(self._messages.seats(round_)):
+            if seat not in parts and seat not in said.equivocators:
+                self._charges.note(round_, member, MemberFault.ABSENCE)
         components = {
             index: found
             for index, digest in agreed.hashes.items()

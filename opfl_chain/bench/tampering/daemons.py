@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
-from collections import Counter
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -16,11 +17,10 @@ from opfl_chain.jobs.localnet.plan import Plan
 
 BAD: Final = "member-2"
 HONEST: Final = ("member-0", "member-1")
-TAMPERING: Final = ("flip", "reveal-others", "frame")
+TAMPERING: Final = ("flip", "reveal-others", "frame", "leak")
 """The cheats of members that tamper with what they send in such audits."""
-_CHEAT: Final = "amplify:10"
 _PLAN: Final = Plan(
-    clients=(None, None, _CHEAT),
+    clients=(None, None, "amplify:10", "forge"),
     rounds=2,
     audit="proved",
     audit_rate=1.0,
@@ -66,7 +66,33 @@ def daemon_runs(cheat: str, progress: Callable[[str], None]) -> dict[str, Any]:
             return {"cheat": cheat, "stuck": str(error), "disputes": disputes.found}
         bad = net.addresses[BAD]
         outcome = JobOutcome.of(net)
-    return {"cheat": cheat, **_counted(plan, outcome, disputes.found, str(bad))}
+        shown = leak_events(Path(folder))
+    counted = _counted(plan, outcome, disputes.found, str(bad))
+    return {"cheat": cheat, **counted, **(_leaked(shown) if shown else {})}
+
+
+def leak_events(folder: Path) -> list[dict[str, Any]]:
+    """Return what the runs of `leak` showed, from the log of the tampering member."""
+    lines = (line for log in folder.glob(f"{BAD}-*.log") for line in log.read_text().splitlines())
+    events = [json.loads(line) for line in lines if line.startswith("{")]
+    return [event for event in events if event["event"] == "leak"]
+
+
+def _leaked(shown: Sequence[dict[str, Any]]) -> dict[str, int]:
+    """Count guesses, and openings of one contribution.
+
+    The first guess is blind. The second is right, or corrects what a cheat proved: uncompared, the
+    verdict would be the one that the member wants.
+    """
+    opened: defaultdict[tuple[int, int], set[tuple[str, ...]]] = defaultdict(set)
+    for each in shown:
+        opened[each["round"], each["client"]].add(tuple(each["revealed"]))
+    told = sum(each["accepted_uncompared"] == (each["run"] == 2) for each in shown)
+    return {
+        "guesses": len(shown),
+        "uncompared_leaks": told,
+        "opened_bits_per_contribution": max(map(len, opened.values())),
+    }
 
 
 def _counted(
@@ -86,7 +112,8 @@ def _counted(
                 continue
             total["aborts"] += 1
             about = [each for each in disputes if each["round"] == number]
-            about = [each for each in about if each.get("client", index) == index]
+            own = outcome.client_index(name)
+            about = [each for each in about if each.get("client", own) == own]
             total[_naming(about, bad)] += 1
     lost = sum(
         outcome.lost_wei(f"client-{index}")

@@ -1,0 +1,275 @@
+"""All that one member can send its peers instead of what it should."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from opfl_chain.adversaries.leak import corrected, guessing
+from opfl_chain.bench.tampering.contributions import Proved
+from opfl_chain.mpc.session.ranks import MEMBERS, peers_of
+from opfl_chain.numerics.field import ELEMENT_BYTES, MODULUS
+from opfl_chain.protocol.errors import ProtocolError
+from opfl_chain.protocol.exchange import Answers, ReportRow, encode_revealed
+from opfl_chain.protocol.hashing import sha256
+from opfl_chain.protocol.proof.folding import Answer
+from opfl_chain.protocol.shares import HASH_BYTES
+from opfl_chain.protocol.verdict import FaultReason
+
+BIT_CLASSES: Final = (0, 1, 7, 63, 64, 100, 126, 127)
+"""Bits of a word: low, around the limbs' border, high, and the one that is never set."""
+_WORDS: Final = ("left", "right", "product", "rest")
+HEADER_BYTES: Final = 10
+HEARD_BYTES: Final = MEMBERS * HASH_BYTES
+
+
+@dataclass(frozen=True)
+class Said:
+    """What the tampering member sends one of its peers; None if it is silent."""
+
+    report: bytes | None
+    answers: Callable[[Sequence[bytes]], bytes | None]
+    """The second message, which follows the three reports that the peer has heard."""
+
+
+@dataclass(frozen=True)
+class Guess:
+    """A guess at a secret word, which is tried in some way."""
+
+    how: str
+    is_right: bool
+
+
+@dataclass(frozen=True)
+class Attack:
+    """A way of tampering: what each peer is sent."""
+
+    name: str
+    said: Mapping[int, Said]
+    aims_at_verdict: bool = False
+    """It would turn the verdict around if the two holders' answers were not compared."""
+    guess: Guess | None = None
+    """It would make the verdict tell whether a guess at a secret is right."""
+
+
+class Tampering:
+    """All attacks of one member on one contribution."""
+
+    def __init__(self, proved: Proved, rank: int, seed: int) -> None:
+        self._proved = proved
+        self._rank = rank
+        self._random = random.Random(seed)
+        self._own = proved.answers[rank]
+        self._report = proved.report(rank)
+
+    def all(self) -> Iterator[Attack]:
+        yield from self._bits_of_answers()
+        yield from self._corrections()
+        if self._proved.right:
+            yield from self._guesses()
+        yield from self._reports()
+        yield from self._messages()
+
+    def _bits_of_answers(self) -> Iterator[Attack]:
+        """Flip a bit of each class in each word, committed to, or revealed only."""
+        for side in ("own", "following"):
+            for word in _WORDS:
+                for bit in BIT_CLASSES:
+                    place = ELEMENT_BYTES * _WORDS.index(word) + bit // 8
+                    place += 0 if side == "own" else ELEMENT_BYTES * len(_WORDS)
+                    name = f"bit {bit} of {word}, {side} component"
+                    yield self._raw(f"{name}, committed", place, bit % 8, committed=True)
+                    yield self._raw(f"{name}, revealed only", place, bit % 8, committed=False)
+
+    def _raw(self, name: str, place: int, bit: int, *, committed: bool) -> Attack:
+        both = bytearray(self._own.encode())
+        both[place] ^= 1 << bit
+        return self._revealing(name, bytes(both), committed=committed)
+
+    def _corrections(self) -> Iterator[Attack]:
+        """Errors that turn the verdict around, with the client's secrets if it colludes."""
+        for name, change in self._targeted():
+            for sides in (("own",), ("following",), ("own", "following")):
+                own, following = self._own.own, self._own.following
+                changed = replace(
+                    self._own,
+                    own=change(own) if "own" in sides else own,
+                    following=change(following) if "following" in sides else following,
+                )
+                aims, how = sides == ("own",), " and ".join(sides)
+                for peer in (None, *peers_of(self._rank)):
+                    to = "" if peer is None else f", to member {peer} only"
+                    yield self._revealing(
+                        f"{name}, {how}{to}",
+                        changed.encode(),
+                        committed=True,
+                        only=peer,
+                        aims=aims and peer is None,
+                    )
+
+    def _targeted(self) -> Iterator[tuple[str, Callable[[Answer], Answer]]]:
+        total = self._proved.total
+        if self._proved.right:
+            yield "error of one", lambda answer: _added(answer, rest=1)
+            yield "error in the product", lambda answer: _added(answer, product=1)
+            drawn = self._random.randrange(1, MODULUS)
+            yield "random error", lambda answer: _added(answer, left=drawn, rest=drawn)
+            return
+        yield "correction", lambda answer: corrected(answer, total)
+        shift = self._random.randrange(1, MODULUS)
+        moved = ((total.left + shift) * total.right - total.product) % MODULUS
+        yield (
+            "correction, moved",
+            lambda answer: _added(answer, left=shift, product=moved, rest=-total.rest),
+        )
+
+    def _guesses(self) -> Iterator[Attack]:
+        """Guess a secret word of an honest client, rightly and wrongly: `leak`."""
+        right = self._proved.total.left
+        for is_right, guess in ((True, right), (False, (right + 1) % MODULUS)):
+            for side in ("own", "following"):
+                for peer in (None, *peers_of(self._rank)):
+                    yield self.guessing(guess, side, peer, is_right=is_right)
+
+    def guessing(
+        self, guess: int, side: str = "own", only: int | None = None, *, is_right: bool
+    ) -> Attack:
+        """Have the sum accepted only if its left word is as guessed."""
+        own, following = self._own.own, self._own.following
+        if side == "own":
+            own = guessing(own, guess)
+        else:
+            following = guessing(following, guess)
+        both = replace(self._own, own=own, following=following).encode()
+        how = f"{side}{'' if only is None else f', to member {only} only'}"
+        name = f"{'right' if is_right else 'wrong'} guess, {how}"
+        found = self._revealing(name, both, committed=True, only=only)
+        return replace(found, guess=Guess(how, is_right))
+
+    def _reports(self) -> Iterator[Attack]:
+        """False findings, to both peers and to one of them."""
+        (row,) = self._report.rows
+        rows = {
+            **{f"fault {fault.name}": ReportRow(fault) for fault in FaultReason},
+            "other leaves": replace(row, leaves=self._noise(HASH_BYTES)),
+            "other commitment": replace(row, commitment=self._noise(HASH_BYTES)),
+            "a peer's commitment": replace(
+                row, commitment=self._proved.answers[peers_of(self._rank)[0]].commitment
+            ),
+        }
+        for name, false in rows.items():
+            body = replace(self._report, rows=(false,)).encode()
+            for peer in (None, *peers_of(self._rank)):
+                to = "" if peer is None else f", to member {peer} only"
+                yield self._reporting(f"{name}{to}", body, peer)
+
+    def _messages(self) -> Iterator[Attack]:
+        """Messages that are no messages, or those of somebody else."""
+        body = self._report.encode()
+        sheet = self._sheet(self._own.encode())
+        peer = peers_of(self._rank)[0]
+        bodies: dict[str, bytes | None] = {
+            "silence": None,
+            "nothing": b"",
+            "cut": body[:-1],
+            "surplus": body + b"\0",
+            "noise": self._noise(len(body)),
+            "that of a peer": self._proved.report(peer).encode(),
+        }
+        for at in (0, 4, 5, 9, HEADER_BYTES, HEADER_BYTES + HASH_BYTES):
+            changed = bytearray(body)
+            changed[at] ^= 1 << self._random.randrange(8)
+            bodies[f"byte {at}"] = bytes(changed)
+        for name, changed_body in bodies.items():
+            yield self._reporting(f"report: {name}", changed_body, None)
+
+        def theirs(reports: Sequence[bytes]) -> bytes:
+            answers = {0: self._proved.answers[peer]}
+            return encode_revealed(peer, reports, answers)
+
+        changes: dict[str, Callable[[bytes], bytes | None]] = {
+            "silence": lambda data: None,
+            "nothing": lambda data: b"",
+            "cut": lambda data: data[:-1],
+            "surplus": lambda data: data + b"\0",
+            "noise": lambda data: self._noise(len(data)),
+        }
+        heard = HEARD_BYTES
+        for at in (0, HASH_BYTES, 2 * HASH_BYTES, heard, heard + 4, heard + 5, heard + 9):
+            changes[f"byte {at}"] = lambda data, at=at: _flipped(data, at)  # type: ignore[misc]
+        for at in (heard + HEADER_BYTES + 3, heard + HEADER_BYTES + 4):
+            changes[f"byte {at}"] = lambda data, at=at: _flipped(data, at)  # type: ignore[misc]
+        for name, change in changes.items():
+            said = {
+                to: Said(body, lambda reports, change=change: change(sheet(reports)))  # type: ignore[misc]
+                for to in peers_of(self._rank)
+            }
+            yield Attack(f"answers: {name}", said)
+        said = {to: Said(body, theirs) for to in peers_of(self._rank)}
+        yield Attack("answers: those of a peer", said)
+
+    def _revealing(
+        self,
+        name: str,
+        both: bytes,
+        *,
+        committed: bool,
+        only: int | None = None,
+        aims: bool = False,
+    ) -> Attack:
+        """Reveal other answers, to both peers or to one of them."""
+        honest = Said(self._report.encode(), self._sheet(self._own.encode()))
+        commitment = self._own.commitment
+        if committed:
+            commitment = _commitment(self._rank, self._own.transcript, both)
+        (row,) = self._report.rows
+        report = replace(self._report, rows=(replace(row, commitment=commitment),)).encode()
+        false = Said(report, self._sheet(both))
+        said = {to: honest if only not in (None, to) else false for to in peers_of(self._rank)}
+        return Attack(name, said, aims)
+
+    def _reporting(self, name: str, body: bytes | None, only: int | None) -> Attack:
+        """Send another report, to both peers or to one of them."""
+        sheet = self._sheet(self._own.encode())
+        said = {
+            to: Said(body if only in (None, to) else self._report.encode(), sheet)
+            for to in peers_of(self._rank)
+        }
+        return Attack(name, said)
+
+    def _sheet(self, both: bytes) -> Callable[[Sequence[bytes]], bytes]:
+        right = self._own.encode()
+
+        def revealed(reports: Sequence[bytes]) -> bytes:
+            sheet = encode_revealed(self._rank, reports, {0: self._own})
+            return sheet[: -len(right)] + both
+
+        return revealed
+
+    def _noise(self, count: int) -> bytes:
+        return self._random.randbytes(count)
+
+
+def _flipped(data: bytes, at: int) -> bytes:
+    changed = bytearray(data)
+    changed[at] ^= 1
+    return bytes(changed)
+
+
+def _commitment(rank: int, transcript: bytes, both: bytes) -> bytes:
+    """Commit to any bytes: those of no canonical answer as well."""
+    half = len(both) // 2
+    try:
+        own, following = Answer.decode(both[:half]), Answer.decode(both[half:])
+    except (ProtocolError, ValueError):
+        return sha256(both)
+    return Answers(rank, transcript, own, following).commitment
+
+
+def _added(
+    answer: Answer, left: int = 0, right: int = 0, product: int = 0, rest: int = 0
+) -> Answer:
+    pairs = zip(answer.words, (left, right, product, rest), strict=True)
+    return Answer(*((a + b) % MODULUS for a, b in pairs))
