@@ -3,6 +3,7 @@
 The chain is read once into a `Trail`. The checks and the export are functions of it.
 """
 
+from opfl_chain.trail.answers import check_published
 from opfl_chain.trail.export import check_export, write_export
 from opfl_chain.trail.reading import read_trail
 from opfl_chain.trail.record import Trail
@@ -13,6 +14,7 @@ __all__ = [
     "Report",
     "Trail",
     "check_export",
+    "check_published",
     "check_trail",
     "read_trail",
     "write_export",

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import struct
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
 
 from opfl_chain.chain.bindings import events
 from opfl_chain.chain.bindings.types import ClientStatus, JobTerms, Schedule
 from opfl_chain.chain.contracts.contract import Event
-from opfl_chain.protocol.hashing import keccak256
 from opfl_chain.protocol.identifiers import Address, ClientIndex, RoundNumber
 from opfl_chain.protocol.randomness import is_audited
+from opfl_chain.protocol.roll import PAIR_BYTES
+from opfl_chain.protocol.verdict import passed_clients, verdict_hash
 from opfl_chain.trail.record import E, Entry, Place, Trail, entries_of
 
-PAIR: Final = struct.Struct(">I32s")
-"""Of a contribution on a roll: the index of the client, and its commitment."""
 Ending = events.ClientCharged | events.ClientAcquitted | events.AuditUnlocked
 
 
@@ -94,8 +91,8 @@ class RoundHistory:
         if self.roll is None or not self.terms.public_roll:
             return None
         data = self.roll.event.pairs
-        whole = data[: len(data) // PAIR.size * PAIR.size]
-        return tuple((ClientIndex(index), each) for index, each in PAIR.iter_unpack(whole))
+        rows = (data[at : at + PAIR_BYTES] for at in range(0, len(data), PAIR_BYTES))
+        return tuple((ClientIndex(int.from_bytes(row[:4], "big")), row[4:]) for row in rows)
 
     @cached_property
     def partials(self) -> dict[Address, Entry[events.PartialPublished]]:
@@ -114,14 +111,14 @@ class RoundHistory:
         return {
             member: entry
             for member, entry in self.attested.items()
-            if keccak256(entry.event.passes) == decided
+            if verdict_hash(entry.event.passes) == decided
         }
 
     @cached_property
-    def passed(self) -> frozenset[ClientIndex] | None:
+    def passed(self) -> Set[ClientIndex] | None:
         """The clients that passed, by the decided verdict; None if there is none."""
         for entry in self.majority.values():
-            return passed_in(entry.event.passes)
+            return passed_clients(entry.event.passes)
         return None
 
     def is_audited(self, client: Address) -> bool:
@@ -129,16 +126,6 @@ class RoundHistory:
         if self.beacon is None:
             return True
         return is_audited(self.beacon.event.seed, client, self.terms.audit_rate)
-
-
-def passed_in(passes: bytes) -> frozenset[ClientIndex]:
-    """Return the clients whose bits are set in an attested verdict."""
-    return frozenset(
-        ClientIndex(8 * position + bit)
-        for position, byte in enumerate(passes)
-        for bit in range(8)
-        if byte >> bit & 1
-    )
 
 
 @dataclass(frozen=True)
@@ -230,14 +217,8 @@ class History:
         return frozenset(active)
 
     def eligible(self, round_: RoundHistory) -> frozenset[Address]:
-        """Return the clients that were active in the block in which the round opened.
-
-        The status may change in that very block: both states of it count.
-        """
-        if round_.opened is None:
-            return frozenset()
-        after = (round_.opened.block + 1, -1)
-        return self.active_at(round_.opened.place) | self.active_at(after)
+        """Return the clients that were active at the end of the block in which it opened."""
+        return self.active_at((round_.opened.block + 1, -1)) if round_.opened else frozenset()
 
     def contributors(self, round_: RoundHistory) -> list[Address]:
         """Return the known clients on the roll: without pairs, those who passed or are held."""

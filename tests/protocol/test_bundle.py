@@ -138,7 +138,7 @@ def test_no_complaint_about_a_good_bundle_stands(extra: str) -> None:
 
 
 def test_a_complaint_with_another_shared_point_does_not_stand() -> None:
-    """A liar shows a point with which the good bundle does not open, as if it were the right one."""
+    """A liar shows a point that does not open the good bundle, as if it were the right one."""
     bundle, here = contribution(), made_context(CONTRIBUTION)
     expected = expected_in(Scheme.SHARES)
     liar = derived_key(b"l" * 32, b"made up")

@@ -8,13 +8,13 @@ from eth_utils.crypto import keccak
 
 from opfl_chain.chain import bls
 from opfl_chain.chain.bindings.events import JobCreated, RoundOpened
-from opfl_chain.chain.bindings.types import Outcome, Phases, Role, RollEntry
+from opfl_chain.chain.bindings.types import Outcome, Phases, Role
+from opfl_chain.chain.bindings.types import RollEntry as RollEvidence
 from opfl_chain.chain.deployment import deploy
 from opfl_chain.chain.keys import sign_statement
 from opfl_chain.chain.send.sender import TransactionSender
 from opfl_chain.chain.terms import DEPOSIT, STAKE, budget, default_terms
-from opfl_chain.protocol import abi
-from opfl_chain.protocol.hashing import MerkleTree, double_keccak256, keccak256
+from opfl_chain.protocol.hashing import keccak256
 from opfl_chain.protocol.identifiers import job_and_number
 from opfl_chain.protocol.randomness import (
     audit_rate_of,
@@ -23,16 +23,17 @@ from opfl_chain.protocol.randomness import (
     proof_of_possession_message,
     seed_of_signature,
 )
+from opfl_chain.protocol.roll import Roll, RollEntry
 from opfl_chain.protocol.statements import (
     AuditOutcome,
     Contribution,
     MemberFaultStatement,
     MemberMessage,
-    Roll,
     RoundResult,
     SeatChange,
     SigningDomain,
 )
+from opfl_chain.protocol.verdict import Verdict
 from opfl_chain.system.closing import Closing
 
 POLICY = b'{"purpose":"play"}'
@@ -60,13 +61,11 @@ class Actor:
 
 @dataclass(frozen=True)
 class PlayedRoll:
-    """The contributions of a round, as members list them."""
+    """The contributions of a round, and what shows each of them on chain."""
 
-    root: bytes
-    count: int
-    pairs: bytes
-    entries: dict[str, RollEntry]
-    """The evidence of each contribution, by client."""
+    roll: Roll
+    evidence: dict[str, RollEvidence]
+    """By client."""
 
 
 def model_hash(number):
@@ -74,12 +73,7 @@ def model_hash(number):
 
 
 def passes_of(indices):
-    return sum(1 << index for index in indices).to_bytes(max(indices) // 8 + 1, "little")
-
-
-def _leaf(client, content):
-    fields = abi.address("client", client.address), abi.word("content hash", content)
-    return double_keccak256(abi.abi_encode(*fields))
+    return Verdict.of(indices).passes_bytes
 
 
 class ContractPlayer(Closing):
@@ -190,26 +184,24 @@ class ContractPlayer(Closing):
         for attempt in range(10_000):
             # Stands for all that clients contribute beside their commitments.
             rest = keccak(text=f"rest {attempt}")
-            commitments = [keccak(text=f"gradient of {c.name} in {round_id}") for c in clients]
-            contents = [keccak256(commitment, rest) for commitment in commitments]
-            tree = MerkleTree.of(map(_leaf, clients, contents))
-            if chosen(tree.root):
+            roll = Roll.of(
+                RollEntry(index, client.address, commitment, keccak256(commitment, rest))
+                for index, client in zip(indices, clients, strict=True)
+                for commitment in [keccak(text=f"gradient of {client.name} in {round_id}")]
+            )
+            if chosen(roll.root):
                 break
         else:
             raise AssertionError("no roll is chosen")
-        opening = self.opening(round_id)
-        entries = {}
-        for place, (client, content) in enumerate(zip(clients, contents, strict=True)):
-            statement = Contribution(*job_and_number(round_id), opening, client.address, content)
-            signature = sign_statement(client.account, statement, self.domain)
-            entries[client.address] = RollEntry(
-                commitments[place], rest, tree.proof(place), signature
+        opening, evidence = self.opening(round_id), {}
+        for client, entry in zip(clients, roll.entries, strict=True):
+            statement = Contribution(
+                *job_and_number(round_id), opening, client.address, entry.content_hash
             )
-        pairs = b"".join(
-            index.to_bytes(4, "big") + commitment
-            for index, commitment in zip(indices, commitments, strict=True)
-        )
-        return PlayedRoll(tree.root, len(indices), pairs, entries)
+            signature = sign_statement(client.account, statement, self.domain)
+            path = roll.proof(entry.client)
+            evidence[client.address] = RollEvidence(entry.commitment, rest, path, signature)
+        return PlayedRoll(roll, evidence)
 
     def roll_with(self, job, round_id, indices, *, audited=(), spared=()):
         """Return a roll whose beacon selects and spares these clients: the player has all keys."""
@@ -228,11 +220,11 @@ class ContractPlayer(Closing):
 
         return self.roll(round_id, indices, chosen)
 
-    def commit_roll(self, round_id, roll, *, public=True):
-        pairs = roll.pairs if public else b""
-        statement = self.of_round(round_id, Roll, roll.root, roll.count, keccak256(pairs))
+    def commit_roll(self, round_id, played, *, public=True):
+        roll = replace(played.roll, is_public=public)
+        statement = roll.statement(*job_and_number(round_id), self.opening(round_id))
         call = self.contracts.rounds.commit_roll(
-            round_id, roll.root, roll.count, pairs, self.two(statement)
+            round_id, roll.root, roll.count, roll.pairs, self.two(statement)
         )
         return self.send(self.operator, call)
 
@@ -246,7 +238,7 @@ class ContractPlayer(Closing):
 
     def signed(self, round_id, roll):
         seats = self.contracts.rounds.seats_of(round_id)
-        return self.partials(round_id, self.opening(round_id), roll.root, seats)
+        return self.partials(round_id, self.opening(round_id), roll.roll.root, seats)
 
     def publish_beacon(self, round_id, roll):
         total = bls.aggregate_signatures(list(self.signed(round_id, roll).values()))
@@ -281,7 +273,7 @@ class ContractPlayer(Closing):
     def hold(self, round_id, roll, passed, index):
         client = self.clients[index].address
         call = self.contracts.charges.hold(
-            round_id, client, passes_of(passed), roll.entries[client]
+            round_id, client, passes_of(passed), roll.evidence[client]
         )
         return self.send(self.operator, call)
 

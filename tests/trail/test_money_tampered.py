@@ -308,12 +308,15 @@ def test_pay_before_the_verdict(trail):
 
 
 def test_claim_that_is_not_paid(trail):
-    paid = history(trail).after(entries_of(trail, Claimed)[0], Paid)
-    assert_named(without(trail, paid), "rewards", "the budget pays it", round_=HONEST)
+    last = entries_of(trail, Claimed, account=client_at(trail, 0))[-1]
+    paid = history(trail).after(last, Paid)
+    assert_named(without(trail, paid), "rewards", "the budget pays it", round_=LAST)
+    less = changed(trail, paid, amount=paid.event.amount - 1)
+    assert_named(less, "rewards", "the budget pays it", round_=LAST)
 
 
 def test_payment_out_of_nowhere(trail):
-    claim = entries_of(trail, Claimed)[0]
+    claim = one(trail, Claimed, account=client_at(trail, 6))
     assert_named(without(trail, claim), "rewards", "claimed or refunded just before")
 
 
@@ -334,6 +337,15 @@ def test_refund_before_the_job_is_over(trail):
     early = swapped(trail, entry, replace(entry, block=closed.block - 1))
     facts = [f.finding.fact for f in check_trail(early).failures if f.check == "rewards"]
     assert "the job is over" in facts
+
+
+def test_second_refund(trail):
+    entry = one(trail, Refunded)
+    paid = history(trail).after(entry, Paid)
+    again = [replace(each, block=trail.block) for each in (entry, paid)]
+    twice = replace(trail, entries=(*trail.entries, *again))
+    facts = [f.finding.fact for f in check_trail(twice).failures if f.check == "rewards"]
+    assert "refunds before" in facts
 
 
 @pytest.mark.parametrize(

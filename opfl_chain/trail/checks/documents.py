@@ -7,11 +7,11 @@ from typing import Final
 
 from opfl_chain.chain.bindings.events import Funded
 from opfl_chain.chain.terms import budget, shortest_unbonding
+from opfl_chain.protocol.economics import BASIS_POINTS
 from opfl_chain.protocol.hashing import keccak256
 from opfl_chain.trail.history import History
 from opfl_chain.trail.report import Finding, at, now
 
-BASIS_POINTS: Final = 10_000
 _FEWEST: Final = 3
 """A sum of two reveals each of them to the other."""
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from opfl_chain.protocol import abi
-from opfl_chain.protocol.hashing import TAG_ROUND, keccak256
+from opfl_chain.chain.rpc import unhex
+from opfl_chain.protocol.roll import opening_of
 from opfl_chain.trail.history import History, RoundHistory
 from opfl_chain.trail.report import Finding, at, now
 
@@ -38,14 +38,11 @@ def _opening(history: History, round_: RoundHistory) -> bytes | str:
     parent = trail.parents.get(opened.block) if opened is not None else None
     if opened is None or parent is None:
         return "the hash of the block before"
-    return keccak256(
-        abi.abi_encode(
-            abi.word("tag", TAG_ROUND),
-            abi.uint("chain id", trail.chain_id, 256),
-            abi.address("rounds", trail.contracts["Rounds"]),
-            abi.job_id(trail.job),
-            abi.round_number(round_.number),
-            abi.word("model hash", opened.event.model_hash),
-            abi.word("parent", bytes.fromhex(parent.removeprefix("0x"))),
-        )
+    return opening_of(
+        trail.chain_id,
+        trail.contracts["Rounds"],
+        trail.job,
+        round_.number,
+        opened.event.model_hash,
+        unhex(parent),
     )

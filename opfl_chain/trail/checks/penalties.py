@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from opfl_chain.chain.bindings.events import Captured, Distributed, MemberPenalised
 from opfl_chain.chain.bindings.types import JobTerms, MemberFault, Role
+from opfl_chain.protocol.economics import BASIS_POINTS, split_penalty
 from opfl_chain.protocol.identifiers import Address, job_and_number
 from opfl_chain.trail.checks.audits import stakes_at_capture
-from opfl_chain.trail.checks.documents import BASIS_POINTS
 from opfl_chain.trail.history import Distribution, History, RoundHistory
 from opfl_chain.trail.record import Entry
 from opfl_chain.trail.report import Finding, at
@@ -93,16 +93,12 @@ def check_split(history: History) -> Iterator[Finding]:
 def _distribution(history: History, distribution: Distribution) -> Iterator[Finding]:
     """Members are compensated first; of the rest the treasury has its part, and the rest burns."""
     cause, terms = distribution.cause, history.terms
-    credits: list[tuple[Address, int]] = []
-    rest = cause.event.amount
-    for member in compensated(history, distribution):
-        part = min(terms.pay.member, rest)
-        rest -= part
-        credits.append((member, part))
-    treasury = rest * terms.treasury_share // BASIS_POINTS
-    credits.append((terms.treasury, treasury))
+    paid = compensated(history, distribution)
+    share = min(terms.treasury_share, BASIS_POINTS)
+    split = split_penalty(cause.event.amount, len(paid), terms.pay.member, share)
+    credits = [*zip(paid, split.paid, strict=True), (terms.treasury, split.treasury)]
     found = distribution.distributed
-    expected = Distributed(history.trail.job, rest - treasury, treasury, cause.event.amount - rest)
+    expected = Distributed(history.trail.job, split.burnt, split.treasury, sum(split.paid))
     yield at(
         found or cause,
         "wei that are burned, for the treasury and for members",

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from opfl_chain.chain.bindings.events import Claimed, JobClosed, Paid, Refunded
+from opfl_chain.chain.contracts.contract import Event
 from opfl_chain.protocol.identifiers import Address, RoundNumber
 from opfl_chain.trail.checks.schedule import is_stillborn
 from opfl_chain.trail.history import History
@@ -58,26 +59,38 @@ def earned_pay(history: History) -> Mapping[Work, Sequence[Place]]:
 
 
 def _refund(history: History, entry: Entry[Refunded], earned: int) -> Iterator[Finding]:
-    closed = next(history.trail.of(JobClosed), None)
-    over = closed is not None and closed.place < entry.place
+    over = _is_over(history, entry)
     yield at(entry, "the job is over", True, over or is_stillborn(history, entry))
     yield at(entry, "who gets the rest", history.created.event.creator, entry.event.creator)
-    before = sum(e.event.amount for e in history.trail.of(Refunded) if e.place < entry.place)
-    rest = history.created.event.budget - earned - before
+    before = [refund for refund in history.trail.of(Refunded) if refund.place < entry.place]
+    yield at(entry, "refunds before", 0, len(before))
+    rest = history.created.event.budget - earned
     yield at(entry, "wei that nobody can earn any more", rest, entry.event.amount)
 
 
+def _is_over(history: History, entry: Entry[Refunded]) -> bool:
+    """Return whether the job was closed, and nobody could attest in its last round any more."""
+    closed = next(history.trail.of(JobClosed), None)
+    last = max(history.rounds, default=None)
+    schedule = history.rounds[last].schedule if last is not None else None
+    if closed is None or schedule is None:
+        return False
+    return closed.place < entry.place and entry.block > schedule.attest
+
+
 def _payments(history: History) -> Iterator[Finding]:
-    """Check that every claim and refund is paid, and nothing else."""
+    """Check that all claims of a call, and refunds, are paid, and nothing else."""
     explained = set()
-    due: list[tuple[Entry[Claimed] | Entry[Refunded], Address]] = [
-        *((entry, entry.event.account) for entry in history.trail.of(Claimed)),
-        *((entry, entry.event.creator) for entry in history.trail.of(Refunded)),
+    due: list[tuple[Entry[Event], Address, int]] = [
+        (refund, refund.event.creator, refund.event.amount) for refund in history.trail.of(Refunded)
     ]
-    for entry, recipient in due:
-        paid = history.after(entry, Paid)
+    for claims in _calls(history):
+        amount = sum(claim.event.amount for claim in claims)
+        due.append((claims[-1], claims[-1].event.account, amount))
+    for last, recipient, amount in due:
+        paid = history.after(last, Paid)
         found = (paid.event.recipient, paid.event.amount) if paid is not None else None
-        yield at(entry, "the budget pays it", (recipient, entry.event.amount), found)
+        yield at(last, "the budget pays it", (recipient, amount), found)
         if paid is not None:
             explained.add(paid.place)
     for paid in history.trail.of(Paid):
@@ -88,3 +101,14 @@ def _payments(history: History) -> Iterator[Finding]:
             None,
             holds=paid.place in explained,
         )
+
+
+def _calls(history: History) -> Iterator[list[Entry[Claimed]]]:
+    """Yield the claims of each call, which stand one after the other."""
+    entries: list[Entry[Claimed]] = []
+    for entry in history.trail.of(Claimed):
+        entries.append(entry)
+        following = history.after(entry, Claimed)
+        if following is None or following.event.account != entry.event.account:
+            yield entries
+            entries = []

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from opfl_chain.chain.bindings.events import RollCommitted
-from opfl_chain.trail.history import PAIR, History, RoundHistory
+from opfl_chain.protocol.roll import PAIR_BYTES
+from opfl_chain.trail.history import History, RoundHistory
 from opfl_chain.trail.record import Entry
 from opfl_chain.trail.report import Finding, at, now
 
@@ -39,7 +40,7 @@ def _roll(history: History, round_: RoundHistory, roll: Entry[RollCommitted]) ->
         event.count,
         holds=1 <= event.count <= clients,
     )
-    size = PAIR.size * event.count if history.terms.public_roll else 0
+    size = PAIR_BYTES * event.count if history.terms.public_roll else 0
     yield at(roll, "bytes of the pairs", size, len(event.pairs))
     pairs = round_.pairs or ()
     for (before, _), (index, _) in pairwise(pairs):

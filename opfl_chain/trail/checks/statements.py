@@ -15,10 +15,10 @@ from opfl_chain.chain.bls import PublicKey, Signature, verify_possession
 from opfl_chain.chain.contracts.contract import Event
 from opfl_chain.chain.errors import InvalidPoint
 from opfl_chain.chain.keys import signer_of
-from opfl_chain.protocol import abi
-from opfl_chain.protocol.hashing import double_keccak256, keccak256, verify_proof
+from opfl_chain.protocol.hashing import keccak256, verify_proof
 from opfl_chain.protocol.identifiers import Address, RoundNumber
 from opfl_chain.protocol.randomness import PUBLIC_KEY_BYTES, proof_of_possession_message
+from opfl_chain.protocol.roll import roll_leaf
 from opfl_chain.protocol.statements import (
     AuditOutcome,
     Contribution,
@@ -152,9 +152,7 @@ def _evidence(
     decided = round_.decided.event.verdict_hash if round_.decided is not None else None
     yield at(entry, "hash of the verdict that is given", decided, keccak256(passes))
     content_hash = keccak256(commitment, rest_hash)
-    leaf = double_keccak256(
-        abi.abi_encode(abi.address("client", client), abi.word("content hash", content_hash))
-    )
+    leaf = roll_leaf(client, content_hash)
     root = round_.roll.event.root if round_.roll is not None else bytes(32)
     yield at(
         entry, "the contribution that is held is on the roll", True, verify_proof(path, root, leaf)

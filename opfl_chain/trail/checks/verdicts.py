@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterator, Set
 
 from opfl_chain.chain.bindings.events import VerdictAttested, VerdictDecided
-from opfl_chain.protocol.hashing import keccak256
-from opfl_chain.protocol.identifiers import ClientIndex
-from opfl_chain.trail.history import History, RoundHistory, passed_in
-from opfl_chain.trail.record import Entry
+from opfl_chain.protocol.identifiers import Address, ClientIndex
+from opfl_chain.protocol.verdict import passed_clients, verdict_hash
+from opfl_chain.trail.history import History, RoundHistory
+from opfl_chain.trail.record import Entry, Place
 from opfl_chain.trail.report import Finding, at, now
 
 _MAJORITY = 2
@@ -20,8 +20,7 @@ def check_verdicts(history: History) -> Iterator[Finding]:
         yield from _attestations(history, round_)
         found = history.trail.final_state.rounds.get(number)
         if found is not None:
-            attested = [round_.attested.get(member) for member in round_.seats]
-            hashes = tuple(keccak256(e.event.passes) if e else bytes(32) for e in attested)
+            hashes = tuple(_recorded(round_, member) for member in round_.seats)
             yield now("hashes that members attested", hashes, found.attestations, round_=number)
             decided = round_.decided.event.verdict_hash if round_.decided else bytes(32)
             yield now("hash of the verdict", decided, found.verdict_hash, round_=number)
@@ -31,6 +30,19 @@ def check_verdicts(history: History) -> Iterator[Finding]:
             ):
                 due = sum(1 << seat for seat, who in enumerate(round_.seats) if who in members)
                 yield now(name, due, mask, round_=number)
+
+
+def _recorded(round_: RoundHistory, member: Address) -> bytes:
+    """Return the hash that the contract keeps: of an attestation that came before the decision."""
+    entry, decided = round_.attested.get(member), round_.decided
+    if entry is None or (decided is not None and entry.place >= _deciding(decided)):
+        return bytes(32)
+    return verdict_hash(entry.event.passes)
+
+
+def _deciding(decided: Entry[VerdictDecided]) -> Place:
+    """Return the place of the attestation that decided, the log before."""
+    return decided.block, decided.log_index - 1
 
 
 def _attestations(history: History, round_: RoundHistory) -> Iterator[Finding]:
@@ -43,7 +55,7 @@ def _attestations(history: History, round_: RoundHistory) -> Iterator[Finding]:
         yield at(entry, "who attests has a seat in the round", True, member in round_.seats)
         yield at(entry, "a member attests once", False, member in seen)
         seen.add(member)
-        passed = len(passed_in(passes))
+        passed = len(passed_clients(passes))
         yield at(
             entry,
             "contributions that pass",
@@ -51,7 +63,7 @@ def _attestations(history: History, round_: RoundHistory) -> Iterator[Finding]:
             passed,
             holds=passed <= count,
         )
-        attested = keccak256(passes)
+        attested = verdict_hash(passes)
         votes[attested] += 1
         if votes[attested] == _MAJORITY and not due:
             decided = history.after(entry, VerdictDecided)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from opfl_chain.chain.bindings.events import Claimed, MemberPenalised
-from opfl_chain.protocol.hashing import keccak256
 from opfl_chain.protocol.identifiers import Address, ClientIndex
+from opfl_chain.protocol.verdict import passed_clients, verdict_hash
 from opfl_chain.render import html
-from opfl_chain.trail.history import History, RoundHistory, passed_in
+from opfl_chain.trail.history import History, RoundHistory
 from opfl_chain.trail.limits import failed
 from opfl_chain.trail.pages.words import (
     Names,
@@ -180,9 +180,9 @@ def _verdicts(round_: RoundHistory, names: Names) -> html.Html:
             (
                 names.shown(member),
                 side,
-                verdict_words(round_, passed_in(passes)),
+                verdict_words(round_, passed_clients(passes)),
                 html.code("0x" + passes.hex()),
-                html.hexed(keccak256(passes)),
+                html.hexed(verdict_hash(passes)),
             )
         )
     return html.table(("member", "", "verdict", "bitmap", "hash"), rows)
