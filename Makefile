@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-python test-contracts test-hosts test-ape lint fmt bench gas coverage slither fuzz hardhat clean
+.PHONY: help setup demo test checks test-python test-contracts test-hosts test-ape lint fmt bench gas coverage slither fuzz hardhat clean
 
 PYTHON ?= $(if $(shell command -v python3.11),python3.11,python3)
 BIN := .venv/bin
@@ -20,14 +20,17 @@ setup: .setup/python .setup/node .setup/links ## install everything into .venv a
 demo: setup ## run the whole protocol live: train, commit, audit inside MPC, slash cheats
 	@$(BIN)/opfl demo
 
-test: lint test-contracts test-python test-ape ## lint and run all tests
+test: checks test-python ## lint and run all tests
+
+checks: setup ## lint and test contracts, with Foundry and ape, side by side; each shows its output when it ends
+	@$(MAKE) --no-print-directory --jobs=2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) lint test-contracts test-ape
 
 test-contracts: setup ## run Foundry unit, fuzz and invariant tests; FOUNDRY_PROFILE=ci fuzzes ten times longer
 	$(FORGE) test
 	$(FORGE) snapshot --match-contract GasTest --check
 
 test-python: setup ## run the Python tests
-	$(BIN)/pytest -n 2 --dist loadgroup tests
+	$(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder tests
 
 test-hosts: setup ## run whole jobs with every role on its own host (needs root: network namespaces)
 	$(BIN)/pytest -m several_hosts tests/e2e

@@ -196,8 +196,6 @@ def start_devnet(
     It mines a block for every transaction, and one every `block_time` seconds (None: only for
     transactions); with `mining="manual"` only on `mine`. Port 0 picks a free port.
     """
-    # RESTRUCTURE
-    # RESTRUCTURE
 
     kinds: dict[str, type[Anvil] | type[Hardhat]] = {"anvil": Anvil, "hardhat": Hardhat}
     if backend not in kinds:

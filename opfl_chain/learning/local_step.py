@@ -209,9 +209,10 @@ def gradient_of(
 ) -> NDArray[np.float32]:
     """Return the gradient by the trainable parameters, flat in canonical order."""
     names = layout.trainable.names
-    gradients = torch.autograd.grad(
-        logits, [tensors[name] for name in names], cotangent, allow_unused=True
-    )
+    # The gradient of a scalar, to the bit: given a cotangent, torch would load sympy to compare the
+    # shapes, which takes as long as a hundred steps.
+    scalar = (logits * cotangent).sum()
+    gradients = torch.autograd.grad(scalar, [tensors[name] for name in names], allow_unused=True)
     arrays = {}
     for name, gradient in zip(names, gradients, strict=True):
         if gradient is None:

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import os
 import secrets
@@ -33,6 +34,8 @@ from opfl_chain.transport.tls import TlsFiles
 T = TypeVar("T")
 _HOST = "127.0.0.1"
 _PORTS = range(12_000, 32_000)
+_THREADS_OF_A_PRODUCT = 4
+_OPENMP = "libgomp.so.1"
 _numbers = itertools.count()
 _RECV_SECONDS = 120.0
 _JOIN_SECONDS = 300.0
@@ -230,6 +233,28 @@ class MemoryCommittee(Committee, Closing):
             ]
         )
 
+    def each(self, action: Callable[[Session], T]) -> list[T]:
+        """As for any committee; matrix products take one thread where there are too few cores.
+
+        SPU's threads wait for each other in busy loops: with more threads than cores, products of
+        milliseconds take seconds. Some versions of OpenMP have one limit for the whole process, so
+        it is restored.
+        """
+        openmp = _openmp()
+        if openmp is None or (os.cpu_count() or 1) >= MEMBERS * _THREADS_OF_A_PRODUCT:
+            return super().each(action)
+        before = openmp.omp_get_max_active_levels()
+
+        def in_one_thread(session: Session) -> T:
+            openmp.omp_set_max_active_levels(0)
+            return action(session)
+
+        try:
+            return super().each(in_one_thread)
+        finally:
+            if before:  # otherwise another committee restores it
+                openmp.omp_set_max_active_levels(before)
+
     def close(self) -> None:
         self.sessions = ()
         self._links = []
@@ -238,6 +263,14 @@ class MemoryCommittee(Committee, Closing):
 def committee_in_threads() -> MemoryCommittee:
     """`with committee_in_threads() as committee: committee.each(...)`"""
     return MemoryCommittee()
+
+
+def _openmp() -> ctypes.CDLL | None:
+    """Return the OpenMP library that SPU is linked to; None on systems with another one."""
+    try:
+        return ctypes.CDLL(_OPENMP)
+    except OSError:
+        return None
 
 
 def _link(name: str, rank: Rank, recv_seconds: float) -> Any:

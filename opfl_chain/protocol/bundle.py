@@ -373,6 +373,20 @@ def body_key(bundle: Bundle, component: int, seat: int, key: SealingKey, context
     return _body_key(bundle, component, seat, key.shared_point(bundle.ephemeral), context)
 
 
+def contribution_with_keys(
+    bundle: Bundle, seat: int, keys: tuple[bytes, bytes], expected: Expected
+) -> SharePackage:
+    """Open a contribution for a member that took a seat, with keys that others handed over."""
+    return _gradient(bundle, seat, _decrypted(bundle, seat, keys), expected)
+
+
+def answer_with_keys(
+    bundle: Bundle, seat: int, keys: tuple[bytes, bytes], expected: Expected
+) -> tuple[InputDelivery, SharePackage | None, ProofPackage | None]:
+    """Open an answer for a member that took a seat, with keys that others handed over."""
+    return _answer(bundle, seat, _decrypted(bundle, seat, keys), expected)
+
+
 def open_gradient_component(
     bundle: Bundle, component: int, key: bytes, expected: Expected
 ) -> Component:
@@ -414,6 +428,14 @@ def _opened(bundle: Bundle, seat: int, shared_point: bytes, context: bytes) -> T
         key = _body_key(bundle, k, seat, shared_point, context)
         texts.append(_encrypted(key, bundle.bodies[k]))  # counter mode is its own inverse
     first, second = texts
+    return first, second
+
+
+def _decrypted(bundle: Bundle, seat: int, keys: tuple[bytes, bytes]) -> Texts:
+    first, second = (
+        _encrypted(bytes32("key", key), bundle.bodies[k])
+        for k, key in zip(held_indices(seat), keys, strict=True)
+    )
     return first, second
 
 

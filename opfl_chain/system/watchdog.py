@@ -21,7 +21,8 @@ _POLL_SECONDS = 0.2
 _GRACE_SECONDS = 5.0
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
+    """Have Linux kill this process when its parent ends."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -31,7 +32,7 @@ def main() -> int:
     child = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
-        preexec_fn=_die_with_parent if sys.platform == "linux" else None,
+        preexec_fn=die_with_parent if sys.platform == "linux" else None,
     )
     # The starter reads the process id from this line.
     print(f"watchdog: pid {child.pid}", flush=True)

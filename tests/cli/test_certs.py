@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from command_line import opfl
+
 from opfl_chain.transport.client import HttpClient
 from opfl_chain.transport.routes import Response, Route
 from opfl_chain.transport.server import HttpServer
@@ -17,6 +19,10 @@ USUAL = ("member-0", "member-1", "member-2", "server")
 
 
 def certs(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return opfl("certs", *arguments)
+
+
+def certs_process(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "opfl_chain.cli", "certs", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
 
@@ -38,7 +44,7 @@ def serve(files: TlsFiles, name: str) -> bytes:
 
 def test_members_and_server_get_certificates_and_are_told_what_goes_where(tmp_path: Path) -> None:
     folder = tmp_path / "certs"
-    done = certs(folder)
+    done = certs_process(folder)
     assert done.returncode == 0, done.stderr
     names = ("authority", *USUAL)
     assert set(contents(folder)) == {f"{name}.{kind}" for name in names for kind in ("pem", "key")}
@@ -73,7 +79,7 @@ def test_nothing_is_overwritten_and_others_can_be_added(tmp_path: Path) -> None:
 def test_failed_issue_leaves_no_files(tmp_path: Path) -> None:
     assert certs(tmp_path, "--name", "member-0").returncode == 0
     before = contents(tmp_path)
-    done = certs(tmp_path, "--name", "fine", "--name", "[red]Not Fine")
+    done = certs_process(tmp_path, "--name", "fine", "--name", "[red]Not Fine")
     assert done.returncode == 1
     assert "error: '[red]Not Fine' is not a valid certificate name" in done.stderr
     assert contents(tmp_path) == before

@@ -15,8 +15,6 @@ from opfl_chain.chain.terms import DEPOSIT, STAKE
 from opfl_chain.cli import app
 from opfl_chain.jobs.demo.demo import FolderTaken
 
-pytestmark = pytest.mark.xdist_group("demo")  # the job of this module is run once
-
 ROUNDS = 3
 
 
@@ -85,7 +83,9 @@ def test_costs_are_those_of_real_work(report):
     assert costs["member"]["bytes_received"] >= costs["client"]["bytes_sent"] // 2
     assert costs["member"]["mpc_bytes_sent"] > 1_000_000
     assert costs["server"]["bytes_sent"] > 0
-    assert all(costs[role]["cpu_seconds"] > 1 for role in ("client", "member", "server"))
+    # Without loading the programs, which is done once for all.
+    assert all(costs[role]["cpu_seconds"] > 1 for role in ("client", "member"))
+    assert costs["server"]["cpu_seconds"] > 0.1
     assert report["seconds"] > 5
     # Work, not time: a busy machine takes longer for the same.
     assert sum(each["cpu_seconds"] for each in costs.values()) < 300
@@ -151,12 +151,12 @@ def test_an_interrupt_leaves_no_process_behind(tmp_path):
 
 
 def processes_of(folder):
-    """Return the processes that were started with a file in this folder."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
+    """Return the processes that write to a file in this folder, such as their logs."""
+    found = set()
+    for path in Path("/proc").glob("[0-9]*/fd/[12]"):
         with contextlib.suppress(OSError):
-            if str(folder / "out" / "net").encode() in path.read_bytes():
-                found.append(path.parent.name)
+            if path.readlink().is_relative_to(folder / "out" / "net"):
+                found.add(path.parents[1].name)
     return found
 
 

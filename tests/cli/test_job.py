@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tomllib
 
+import command_line
 import pytest
 
 from opfl_chain.chain.bindings.types import Penalties
@@ -38,6 +39,11 @@ PASSWORD = "correct horse"
 
 
 def opfl(*arguments):
+    return command_line.opfl(*arguments, OPFL_PASSWORD=PASSWORD)
+
+
+def opfl_process(*arguments):
+    """The command as a user runs it: tests of its errors need no process of their own."""
     return subprocess.run(
         [*OPFL, *map(str, arguments)],
         capture_output=True,
@@ -75,10 +81,10 @@ def example(chain):
 
 @pytest.fixture
 def create(chain):
-    def run(text, *options, name="job.toml"):
+    def run(text, *options, name="job.toml", command=opfl):
         file = chain.folder / name
         file.write_text(text)
-        return opfl("job", "create", file, *options)
+        return command("job", "create", file, *options)
 
     return run
 
@@ -89,14 +95,14 @@ def job_count(chain):
 
 
 def test_the_example_makes_one_job_however_often_it_is_run(chain, create, example, tmp_path):
-    found = create(example, "--json", tmp_path / "job.json")
+    found = create(example, "--json", tmp_path / "job.json", command=opfl_process)
     assert found.returncode == 0, found.stderr
     facts = json.loads((tmp_path / "job.json").read_text())
     assert facts["rounds"] == 100 and facts["client_deposit_ether"] == 0.5
     assert facts["audit_probability"] == pytest.approx(0.1)
     assert facts["budget_ether"] == 13
     assert "13 ether are escrowed" in found.stdout
-    again = create(example)
+    again = create(example, command=opfl_process)
     assert f"job {facts['job']} was created by this file before" in again.stdout
     assert job_count(chain) == facts["job"]
 
@@ -202,12 +208,13 @@ def test_policy_whose_steps_cannot_be_proved_is_refused_before_anything_is_paid(
 
 
 def test_addresses_of_the_example_are_refused(chain, create):
-    found = create(JOB.replace("https://rpc.example", chain.rpc_url), name="example.toml")
+    text = JOB.replace("https://rpc.example", chain.rpc_url)
+    found = create(text, name="example.toml", command=opfl_process)
     assert found.returncode == 1 and "is an address of the example" in found.stderr
 
 
 def test_the_example_is_printed_without_a_file():
-    found = opfl("job", "create", "--example")
+    found = opfl_process("job", "create", "--example")
     assert (found.returncode, found.stdout) == (0, JOB)
 
 

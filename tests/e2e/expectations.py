@@ -3,8 +3,6 @@
 import pytest
 from scenario import Played, Scenario, play
 
-pytestmark = pytest.mark.xdist_group("e2e")
-
 
 class EveryJob:
     """A class of tests over one job, which is played once for all of them."""

@@ -1,7 +1,7 @@
 """Every attack and every wrong delivery in one job in which everyone is audited."""
 
 import pytest
-from expectations import EveryJob, pytestmark  # noqa: F401
+from expectations import EveryJob
 from scenario import UNSEEN, Scenario
 
 from opfl_chain.chain.terms import DEPOSIT

@@ -5,7 +5,7 @@ import signal
 import time
 from urllib.parse import urlsplit
 
-from expectations import EveryJob, pytestmark  # noqa: F401
+from expectations import EveryJob
 from proxy import CuttableProxy
 from scenario import Meanwhile, Scenario
 from small_disk import SmallDisk

@@ -5,7 +5,7 @@ import tomllib
 from contextlib import ExitStack
 from urllib.parse import urlsplit
 
-from expectations import EveryJob, pytestmark  # noqa: F401
+from expectations import EveryJob
 from scenario import Meanwhile, Scenario
 
 from opfl_chain.adversaries.strangers import STRANGERS

@@ -4,7 +4,6 @@ import pytest
 
 from opfl_chain.bench.faults import PLAN, draw_kills, points_of, run_with_faults
 
-pytestmark = pytest.mark.xdist_group("e2e")
 NAMES = ("server", "member-0", "member-1", "member-2", "client-0", "client-1", "client-2")
 
 

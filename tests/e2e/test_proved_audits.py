@@ -2,7 +2,7 @@
 
 import pytest
 from changing_cheats import ChangingCheats
-from expectations import EveryJob, pytestmark  # noqa: F401
+from expectations import EveryJob
 from scenario import Meanwhile, Scenario
 
 from opfl_chain.bench.tampering.daemons import leak_events

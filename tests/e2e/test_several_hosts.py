@@ -15,7 +15,7 @@ from scenario import Meanwhile, Scenario, play
 from opfl_chain.bench.network import NamespacesUnavailable, Network
 from opfl_chain.jobs.localnet.outcome import PASSED
 
-pytestmark = [pytest.mark.xdist_group("e2e"), pytest.mark.several_hosts]
+pytestmark = pytest.mark.several_hosts
 
 HOSTS = tuple(f"10.79.0.{number}" for number in range(1, 6))
 HOST_OF = {"server": 0, "member-0": 1, "member-1": 2, "member-2": 3}
@@ -45,9 +45,9 @@ class Spread(Meanwhile):
             settings.write_text(text)
         for name, daemon in net.daemons.items():
             host = network.hosts[HOST_OF.get(name, OF_CLIENTS)]
-            daemon.start = (
-                partial(host.run, daemon.start) if host is not network.hosts[0] else (daemon.start)
-            )
+            if host is not network.hosts[0]:
+                daemon.template = None  # it is on the first host
+                daemon.start = partial(host.run, daemon.start)
 
     def close(self):
         self._proxy.cut()

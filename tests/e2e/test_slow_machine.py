@@ -7,7 +7,7 @@ import sys
 import time
 
 import pytest
-from expectations import EveryJob, pytestmark  # noqa: F401
+from expectations import EveryJob
 from scenario import Meanwhile, Scenario
 
 from opfl_chain.chain.terms import DEPOSIT

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -79,6 +81,20 @@ def test_a_committee_on_this_machine_computes_the_program(
     with made() as committee:
         opened = committee.run_plain(programs.short, {"x": X, "y": Y})
     assert np.array_equal(opened["result"], POWERS)
+
+
+@pytest.mark.parametrize(("cores", "serial"), [(2, True), (64, False)])
+def test_products_take_one_thread_where_cores_are_few(
+    monkeypatch: pytest.MonkeyPatch, cores: int, serial: bool
+) -> None:
+    """And frameworks beside SPU keep their threads."""
+    openmp = ctypes.CDLL("libgomp.so.1")
+    before = openmp.omp_get_max_active_levels()
+    monkeypatch.setattr(os, "cpu_count", lambda: cores)
+    with MemoryCommittee() as committee:
+        levels = committee.each(lambda session: openmp.omp_get_max_active_levels())
+    assert [level == 0 for level in levels] == [serial] * 3
+    assert openmp.omp_get_max_active_levels() == before > 0
 
 
 def test_procedures_get_the_runtime() -> None:

@@ -1,7 +1,5 @@
 """One chain for all tests of a module, and the same accounts in every run."""
 
-from pathlib import Path
-
 import pytest
 from contract_player import ACCOUNTS
 from played import JobPlayer
@@ -9,16 +7,7 @@ from played import JobPlayer
 from opfl_chain.chain.devnet import Anvil, derive_accounts
 from opfl_chain.protocol.economics import ETHER
 
-HERE = Path(__file__).parent
 MNEMONIC = "test test test test test test test test test test test junk"
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    """A module's tests share its chain, so they run in one worker."""
-    for item in items:
-        if item.path.parent == HERE:
-            item.add_marker(pytest.mark.xdist_group(f"nodes {item.path.stem}"))
 
 
 @pytest.fixture(scope="module")

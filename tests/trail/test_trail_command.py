@@ -5,9 +5,14 @@ import subprocess
 import sys
 
 import pytest
+from command_line import opfl
 
 
 def opfl_trail(*arguments):
+    return opfl("trail", *arguments)
+
+
+def opfl_trail_process(*arguments):
     command = [sys.executable, "-m", "opfl_chain.cli", "trail", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
 
@@ -21,7 +26,9 @@ def place(played):
 @pytest.fixture(scope="module")
 def export(place, tmp_path_factory):
     folder = tmp_path_factory.mktemp("command")
-    finished = opfl_trail("export", *place, "--out", folder, "--json", folder / "report.json")
+    finished = opfl_trail_process(
+        "export", *place, "--out", folder, "--json", folder / "report.json"
+    )
     assert finished.returncode == 0, finished.stderr
     return folder
 
@@ -35,7 +42,7 @@ def test_export_writes_the_files_and_says_so(played, export):
 
 def test_verify_shows_what_was_checked(place, export, tmp_path):
     report = tmp_path / "report.json"
-    finished = opfl_trail("verify", *place, "--export", export, "--json", report)
+    finished = opfl_trail_process("verify", *place, "--export", export, "--json", report)
     assert finished.returncode == 0, finished.stdout + finished.stderr
     assert "everything holds" in finished.stdout
     assert "rolls" in finished.stdout

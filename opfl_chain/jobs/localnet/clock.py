@@ -54,6 +54,11 @@ class DaemonReport:
         names = ("activity", "busy", "transaction", "meeting", "next_block")
         return cls(**{name: health[name] for name in names}, **(health["settled_at"] or {}))
 
+    @property
+    def own_hash(self) -> dict[int, str]:
+        """The hash of the last block whose events it knows, as it knows it."""
+        return {} if self.block is None or self.hash is None else {self.block: self.hash}
+
 
 def hindrance(
     reports: Mapping[str, DaemonReport], head: int, hashes: Mapping[int, str]
@@ -127,7 +132,11 @@ class Clock:
         for name, get in ask.items():
             known = self._reports.get(name)
             if known is None or known.meeting or hindrance({name: known}, head, hashes):
-                self._reports[name] = get()
+                report = self._reports[name] = get()
+                # One that is busy is enough: asking the others would take time from it.
+                if found := hindrance({name: report}, head, report.own_hash):
+                    self.waits_for = found
+                    return False
         self._reports = {name: self._reports[name] for name in ask}
         if self._is_hindered(head):
             return False

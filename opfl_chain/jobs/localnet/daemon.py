@@ -12,8 +12,19 @@ from typing import Any
 
 from opfl_chain.roles.progress import ENDING
 from opfl_chain.system.child import Child
+from opfl_chain.system.template import Copy, Template
 from opfl_chain.transport.client import HttpClient
 from opfl_chain.transport.errors import TransportError
+
+_ENVIRONMENT = {"OMP_NUM_THREADS": "1"}
+_MODULES = (
+    "opfl_chain.cli.daemons",
+    "opfl_chain.roles.client.client",
+    "opfl_chain.roles.member.member",
+    "opfl_chain.roles.server.server",
+    "numba.np.arraymath",  # numba loads it with its first compiled function
+)
+"""What daemons load before they look at their settings, or soon after."""
 
 
 class LocalnetError(Exception):
@@ -36,8 +47,16 @@ class DataMissing(LocalnetError):
     """The data set of the job is not available."""
 
 
+def template_of_daemons(log: Path) -> Template:
+    """Load what all daemons need, once, instead of in every process."""
+    return Template("opfl_chain.cli:main", _MODULES, log, _ENVIRONMENT)
+
+
 class Daemon:
-    """A daemon's process. `name` is that of its settings file."""
+    """A daemon's process. `name` is that of its settings file.
+
+    With a template it is a copy of that, else a new process. Both do the same.
+    """
 
     def __init__(self, role: str, name: str, settings: Path, url: str, certificate: str) -> None:
         self.role = role
@@ -47,7 +66,8 @@ class Daemon:
         self._certificate = certificate
         self._starts = 0
         self._ended = True
-        self._child: Child | None = None
+        self._child: Child | Copy | None = None
+        self.template: Template | None = None
         self.is_leaving = False
         """Set when the daemon has announced that it will do nothing any more."""
 
@@ -55,14 +75,11 @@ class Daemon:
         self._starts += 1
         self._ended = self.is_leaving = False
         log = self._settings.with_name(f"{self.name}-{self._starts}.log")
-        command: list[str | Path] = [
-            sys.executable,
-            "-m",
-            "opfl_chain.cli",
-            self.role,
-            self._settings,
-        ]
-        self._child = Child(command, log, env={"OMP_NUM_THREADS": "1"})
+        if self.template is not None:
+            self._child = self.template.start([self.role, str(self._settings)], log)
+        else:
+            program = [sys.executable, "-m", "opfl_chain.cli"]
+            self._child = Child([*program, self.role, self._settings], log, env=_ENVIRONMENT)
 
     @property
     def started(self) -> bool:

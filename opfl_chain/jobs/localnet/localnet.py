@@ -20,7 +20,7 @@ from opfl_chain.chain.devnet import StartedDevnet, start_devnet
 from opfl_chain.chain.send.sender import TransactionSender
 from opfl_chain.chain.terms import budget
 from opfl_chain.jobs.localnet.clock import Clock, DaemonReport, mining_at_once
-from opfl_chain.jobs.localnet.daemon import Daemon, NoProgress
+from opfl_chain.jobs.localnet.daemon import Daemon, NoProgress, template_of_daemons
 from opfl_chain.jobs.localnet.folder import JobFolder, roster_name
 from opfl_chain.jobs.localnet.plan import Plan
 from opfl_chain.mpc.local import reserved_addresses
@@ -31,6 +31,7 @@ from opfl_chain.protocol.verdict import Verdict
 from opfl_chain.roles.job import Job
 from opfl_chain.roles.view.view import ChainView
 from opfl_chain.system.closing import Closing
+from opfl_chain.system.template import can_fork
 from opfl_chain.transport.client import HttpClient
 
 _PAUSE_SECONDS = 0.02
@@ -68,6 +69,10 @@ class Localnet(Closing):
     def _prepare(self) -> None:
         """Set up the chain, contracts, job and everybody's files, without starting anybody."""
         plan = self.plan
+        template = None
+        if can_fork():  # first, because it loads while the rest is set up
+            template = template_of_daemons(self.folder / "template.log")
+            self._open.enter_context(template)
         self._tell("compiling contracts and replays")
         compile_contracts()
         Replays(plan.policy).warm()
@@ -110,6 +115,7 @@ class Localnet(Closing):
         folder = JobFolder(self.folder, plan, self.devnet, created.job)
         at = self._open.enter_context(reserved_addresses(folder.addresses_needed))
         for daemon in folder.write(server, members, clients, at):
+            daemon.template = template
             self.daemons[daemon.name] = daemon
         self._open.callback(self._stop_all)
         self.http = self._open.enter_context(

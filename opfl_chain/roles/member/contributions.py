@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Callable, Mapping
+from itertools import product
+from typing import TypeVar
 
 from opfl_chain.chain.bindings.types import RollEntry as RollEvidence
-from opfl_chain.protocol.bundle import open_answer, open_contribution
+from opfl_chain.protocol.bundle import (
+    Bundle,
+    answer_with_keys,
+    contribution_with_keys,
+    open_answer,
+    open_contribution,
+)
 from opfl_chain.protocol.delivery import Claim, Delivery, Expected
+from opfl_chain.protocol.errors import ProtocolError
 from opfl_chain.protocol.identifiers import Address
 from opfl_chain.protocol.roll import Roll, RollEntry
 from opfl_chain.protocol.sealing import SealingKey
-from opfl_chain.roles.member.intake import Intake
+from opfl_chain.roles.member.intake import BundleMissing, Intake
 from opfl_chain.roles.member.messages import Messages
+from opfl_chain.roles.member.newcomers import Newcomers
 from opfl_chain.roles.member.store import MemberStore
 from opfl_chain.roles.node import Node
 from opfl_chain.roles.view.view import RoundView
+
+Opened = TypeVar("Opened")
 
 
 class Contributions:
@@ -28,6 +41,7 @@ class Contributions:
         gradients: Intake,
         answers: Intake,
         sealing_key: SealingKey,
+        newcomers: Newcomers,
     ) -> None:
         self._node = node
         self._store = store
@@ -35,9 +49,12 @@ class Contributions:
         self._gradients = gradients
         self._answers = answers
         self._sealing_key = sealing_key
+        self._newcomers = newcomers
 
     def roll(self, round_: RoundView) -> Roll | None:
         """The roll on chain with its content hashes, which only members know."""
+        if self._newcomers.is_newcomer(round_, self._node.address):
+            self._newcomers.fetch_roll(round_)
         entries = self._store.roll(round_.opening)
         if round_.roll is None or not entries:
             return None
@@ -68,23 +85,47 @@ class Contributions:
         """
         seat = self._messages.seat(round_)
         entry = self._entry(round_, client)
-        gradient = open_contribution(
-            self._gradients.required(round_, client, entry.content_hash if entry else b""),
-            seat,
-            self._sealing_key,
-            self._gradients.context(round_, client),
-            expected,
-        )
-        if answer is None:
+        content_hash = entry.content_hash if entry else b""
+        contribution = self._gradients.required(round_, client, content_hash)
+        answered = self._answers.required(round_, client, answer) if answer is not None else None
+        if self._newcomers.is_newcomer(round_, self._node.address):
+            return self._handed(round_, seat, expected, contribution, answered)
+        context, key = self._gradients.context(round_, client), self._sealing_key
+        gradient = open_contribution(contribution, seat, key, context, expected)
+        if answered is None:
             return Delivery(gradient)
-        training_input, advice, proof = open_answer(
-            self._answers.required(round_, client, answer),
-            seat,
-            self._sealing_key,
-            self._answers.context(round_, client),
-            expected,
+        context = self._answers.context(round_, client)
+        return Delivery(gradient, *open_answer(answered, seat, key, context, expected))
+
+    def _handed(
+        self,
+        round_: RoundView,
+        seat: int,
+        expected: Expected,
+        contribution: Bundle,
+        answered: Bundle | None,
+    ) -> Delivery:
+        """Open a delivery with keys that others handed to us, who took the seat later."""
+        gradient = self._try_keys(
+            round_,
+            contribution,
+            lambda keys: contribution_with_keys(contribution, seat, keys, expected),
         )
-        return Delivery(gradient, training_input, advice, proof)
+        if answered is None:
+            return Delivery(gradient)
+        opened = self._try_keys(
+            round_, answered, lambda keys: answer_with_keys(answered, seat, keys, expected)
+        )
+        return Delivery(gradient, *opened)
+
+    def _try_keys(
+        self, round_: RoundView, bundle: Bundle, open_with: Callable[[tuple[bytes, bytes]], Opened]
+    ) -> Opened:
+        """Try all keys that we were handed: one of two members may have handed a false one."""
+        for keys in product(*self._newcomers.keys(round_, bundle.content_hash)):
+            with contextlib.suppress(ProtocolError):
+                return open_with((keys[0], keys[1]))
+        raise BundleMissing(f"no keys for a bundle of round {round_.number} are here yet")
 
     def deliveries(
         self, round_: RoundView, expected: Expected, answers: Mapping[Address, bytes]
@@ -94,6 +135,18 @@ class Contributions:
             claim.client: self.delivery(round_, client, expected, answers.get(client))
             for client, claim in self.claims(round_).items()
         }
+
+    def sealed_to(self, round_: RoundView, seat: int) -> bytes:
+        """The key that bundles of a round are sealed to: of who had the seat when it opened.
+
+        Whoever took the seat since can open nothing with its own key, and complain of nothing.
+        """
+        original = self._node.view.round(round_.number) or round_
+        return self._node.view.sealing_key(self._node.view.seats_of(original)[seat]) or b""
+
+    def is_sealed_to_us(self, round_: RoundView) -> bool:
+        """Return whether we had our seat when a round opened."""
+        return not self._newcomers.is_newcomer(round_, self._node.address)
 
     def evidence(self, round_: RoundView, client: Address) -> RollEvidence | None:
         """What shows on chain that a client contributed, if we have it."""

@@ -11,15 +11,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from opfl_chain.protocol.bundle import input_path
+from opfl_chain.protocol.bundle import BundleKind, input_path
 from opfl_chain.protocol.echo import Slot, readable, slot_number
 from opfl_chain.protocol.identifiers import Address, ClientIndex
 from opfl_chain.protocol.inputs import is_input_of_round
 from opfl_chain.protocol.roll import Listed, candidates
 from opfl_chain.protocol.verdict import Outcome
+from opfl_chain.roles.member.attempts import as_heard, attempt_at, attempt_end, attempt_start
 from opfl_chain.roles.member.contributions import Contributions
 from opfl_chain.roles.member.intake import Intake
 from opfl_chain.roles.member.messages import Messages
+from opfl_chain.roles.member.newcomers import Newcomers
 from opfl_chain.roles.member.steps import StepEnds, Steps, parts_of
 from opfl_chain.roles.member.store import MemberStore
 from opfl_chain.roles.node import Moment, Node
@@ -69,6 +71,7 @@ class Answers:
         steps: Steps,
         intake: Intake,
         contributions: Contributions,
+        newcomers: Newcomers,
     ) -> None:
         self._node = node
         self._store = store
@@ -76,6 +79,7 @@ class Answers:
         self._steps = steps
         self._intake = intake
         self._contributions = contributions
+        self._newcomers = newcomers
 
     def refusal(self, round_: RoundView, client: Address) -> str | None:
         """Say why no answer of a client is taken, or None."""
@@ -122,9 +126,15 @@ class Answers:
                 seats[seat] for seat, each in read.items() if each.hashes.get(index) == content_hash
             ]
             self._intake.fetch(round_, client, content_hash, tellers)
+            if self._intake.has(round_, client, content_hash):
+                self._newcomers.hand_over(round_, BundleKind.ANSWER, client, content_hash)
         return found
 
     def _list(self, round_: RoundView, clients: tuple[Address, ...]) -> bytes:
+        """The answers that we have, or that a peer has: to have answered one of us is enough."""
+        peers = [member for _, member in self._messages.peers(round_)]
+        for client in clients:
+            self._intake.collect(round_, client, peers)
         own = self._own(round_, clients)
         return Listed({self._index(client): found for client, found in own.items()}).encode()
 
@@ -167,11 +177,15 @@ class HearingPlan:
             for client in self._subjects(round_)
             if self._store.outcome(round_.opening, client) is None
         )
-        first = round_.schedule.response + 1
-        if not clients or not now.has_come(first):
+        if not clients or not now.has_come(attempt_start(self._node, round_, 1)):
             return None
-        length = self._node.job.terms.phases.attest
-        attempt = (now.head - first) // length + 1
-        start = first + (attempt - 1) * length
-        now.has_come(start + length)  # the next attempt, if this one does not decide
-        return Hearing(round_, attempt, clients, start, start + length)
+        attempt = attempt_at(self._node, round_, now.head)
+        start, end = (
+            attempt_start(self._node, round_, attempt),
+            attempt_end(self._node, round_, attempt),
+        )
+        now.has_come(end)  # the next attempt, if this one does not decide
+        heard = as_heard(self._node, round_, attempt)
+        if self._node.address not in self._node.view.seats_of(heard):
+            return None
+        return Hearing(heard, attempt, clients, start, end)

@@ -70,6 +70,7 @@ class Intake:
                 max_body_bytes=Limits.of(self._kind, expected).largest,
                 signed=True,
             ),
+            Route("GET", f"/rounds/{{round}}/{name}/{{client}}", self.serve_first),
             Route("GET", f"/rounds/{{round}}/{name}/{{client}}/{{hash}}", self.serve),
         ]
 
@@ -110,23 +111,35 @@ class Intake:
         self, round_: RoundView, client: Address, content_hash: bytes, members: list[Address]
     ) -> bool:
         """Have a bundle that these members list; return whether it is here."""
-        most = self._limits(round_).largest + _SIGNATURE_BYTES
-        path = f"/rounds/{round_.id}/{_PATHS[self._kind]}/{client}/{tohex(content_hash)}"
         for member in members:
             if self.has(round_, client, content_hash):
                 return True
-            try:
-                answer = self._node.peers.ask_member(member, path, most)
-                found = self._checked(
-                    round_, client, answer[_SIGNATURE_BYTES:], answer[:_SIGNATURE_BYTES]
-                )
-            except (TransportError, ProtocolError) as error:
-                reason = {"member": member, "client": client, "reason": str(error)}
-                _LOGGER.info("bundle not fetched", extra=reason)
-                continue
-            if found.content_hash == content_hash:
+            found = self._ask(round_, member, f"{client}/{tohex(content_hash)}", client)
+            if found is not None and found.content_hash == content_hash:
                 self._store.keep_bundle(round_.opening, self._kind, client, found)
         return self.has(round_, client, content_hash)
+
+    def collect(self, round_: RoundView, client: Address, members: list[Address]) -> None:
+        """Have a bundle of a client that has sent us none, if one of these members has one."""
+        for member in members:
+            if client in self.hashes(round_):
+                return
+            if (found := self._ask(round_, member, client, client)) is not None:
+                self._store.keep_bundle(round_.opening, self._kind, client, found)
+
+    def _ask(
+        self, round_: RoundView, member: Address, which: str, client: Address
+    ) -> SignedBundle | None:
+        most = self._limits(round_).largest + _SIGNATURE_BYTES
+        path = f"/rounds/{round_.id}/{_PATHS[self._kind]}/{which}"
+        try:
+            answer = self._node.peers.ask_member(member, path, most)
+            body, signature = answer[_SIGNATURE_BYTES:], answer[:_SIGNATURE_BYTES]
+            return self._checked(round_, client, body, signature)
+        except (TransportError, ProtocolError) as error:
+            reason = {"member": member, "client": client, "reason": str(error)}
+            _LOGGER.info("bundle not fetched", extra=reason)
+            return None
 
     # --- endpoints
 
@@ -149,6 +162,15 @@ class Intake:
             self._store.keep_bundle(round_.opening, self._kind, client, found)
             self._node.wake()
         return Response.json({"content_hash": tohex(found.content_hash)})
+
+    def serve_first(self, request: Request) -> Response:
+        """Serve the bundle of a client with the smallest hash that we have."""
+        round_, client = round_in(self._node, request), self._client(request)
+        hashes = self.hashes(round_).get(client)
+        kept = self.signed(round_, client, hashes[0]) if hashes else None
+        if kept is None:
+            raise Refusal(HTTPStatus.NOT_FOUND, "no bundle of this client is here")
+        return Response.binary(kept.signature + kept.body)
 
     def serve(self, request: Request) -> Response:
         """Serve a bundle, after the client's signature: only its holders can open it."""

@@ -19,9 +19,10 @@ from opfl_chain.protocol.commitments import Scheme
 from opfl_chain.protocol.delivery import Claim
 from opfl_chain.protocol.echo import Slot, readable
 from opfl_chain.protocol.errors import DoesNotOpen
-from opfl_chain.protocol.identifiers import Address
+from opfl_chain.protocol.identifiers import Address, ClientIndex
 from opfl_chain.protocol.meeting import Results, agreed_results
 from opfl_chain.protocol.roll import Complaints
+from opfl_chain.protocol.sealing import Complaint
 from opfl_chain.protocol.verdict import Outcome
 from opfl_chain.roles.member.hearings import Hearing, Outcomes
 from opfl_chain.roles.member.joint_audits import JointAudits
@@ -149,12 +150,11 @@ class MeetingAudits(JointAudits):
             return None
         clients, most = parts.node.view.clients(), len(answers)
         indices = {clients[client].index: client for client in answers}
-        seats = parts.messages.seats(round_)
         invalid = set()
         for seat, filed in readable(
             said.values, lambda seat, body: Complaints.decode(body, seat, most)
         ).items():
-            key = parts.node.view.sealing_key(seats[seat]) or b""
+            key = parts.contributions.sealed_to(round_, seat)
             for index, (content_hash, complaint) in filed.filed.items():
                 client = indices.get(index)
                 if client is None or answers[client] != content_hash:
@@ -169,7 +169,10 @@ class MeetingAudits(JointAudits):
         return {client: each for client, each in answers.items() if client not in invalid}
 
     def _complaints(self, round_: RoundView, answers: Mapping[Address, bytes]) -> Complaints:
-        parts, filed = self._parts, {}
+        parts = self._parts
+        filed: dict[ClientIndex, tuple[bytes, Complaint]] = {}
+        if not parts.contributions.is_sealed_to_us(round_):
+            return Complaints(filed)
         seat, clients = parts.messages.seat(round_), parts.node.view.clients()
         for client, content_hash in answers.items():
             bundle = parts.answer_intake.bundle(round_, client, content_hash)

@@ -9,6 +9,7 @@ from opfl_chain.chain.bindings.types import Role
 from opfl_chain.chain.keys import load_bls_key
 from opfl_chain.mpc.session.party import Party
 from opfl_chain.mpc.session.party_config import PartyConfig
+from opfl_chain.mpc.session.ranks import certificate_name
 from opfl_chain.protocol.bundle import BundleKind
 from opfl_chain.protocol.delivery import Expected
 from opfl_chain.protocol.echo import Slot
@@ -29,6 +30,7 @@ from opfl_chain.roles.member.intake import Intake
 from opfl_chain.roles.member.joint_audits import JointAudits
 from opfl_chain.roles.member.meetings import MeetingAudits
 from opfl_chain.roles.member.messages import Messages
+from opfl_chain.roles.member.newcomers import Newcomers
 from opfl_chain.roles.member.parts import MemberParts
 from opfl_chain.roles.member.proved_audits import ProvedAudits
 from opfl_chain.roles.member.referees import Referees
@@ -94,14 +96,22 @@ class Member(Node):
             lambda round_, client: self.answers.refusal(round_, client),
         )
         self.gradient_intake, self.answer_intake = gradients, answers
+        intakes = {BundleKind.CONTRIBUTION: gradients, BundleKind.ANSWER: answers}
+        self.newcomers = Newcomers(self, self.store, self.sealing_key, intakes)
         self.contributions = Contributions(
-            self, self.store, self.messages, gradients, answers, self.sealing_key
+            self, self.store, self.messages, gradients, answers, self.sealing_key, self.newcomers
         )
         self.rolls = self.ROLLS(
             self, self.store, self.messages, self.steps, gradients, self.sealing_key
         )
         self.answers = Answers(
-            self, self.store, self.messages, self.steps, answers, self.contributions
+            self,
+            self.store,
+            self.messages,
+            self.steps,
+            answers,
+            self.contributions,
+            self.newcomers,
         )
         self.charges = Charges(self, self.store, self.contributions, self.seat)
         self.parts = MemberParts(
@@ -163,6 +173,7 @@ class Member(Node):
             *self.messages.routes(),
             *self.referees.routes(),
             *self._seats.routes(),
+            *self.newcomers.routes(),
             *(
                 route
                 for intake in (self.gradient_intake, self.answer_intake)
@@ -186,14 +197,15 @@ class Member(Node):
             return
         self._audits.begin(now.head)
         round_ = self.view.latest_round()
-        recent = [each for each in self._recent_rounds(now) if self.seat(each) is not None]
+        recent = self._recent_rounds(now)
         with self.duty("models"):
             self.models.follow(self.peers.fetch_aggregate)
         if round_ is not None and round_.over is None and self.seat(round_) is not None:
             self._serve(round_, now)
         for each in recent:
-            with self.duty(f"charges of round {each.number}"):
-                self.charges.act(each, now)
+            if self.seat(each) is not None:
+                with self.duty(f"charges of round {each.number}"):
+                    self.charges.act(each, now)
             with self.duty(f"hearing on round {each.number}"):
                 self._hear_later(each, now)
         with self.duty("seats"):
@@ -278,6 +290,11 @@ class Member(Node):
         hearing = self._hearings.later(round_, now)
         if hearing is None:
             return
+        for entry in self.store.roll(round_.opening):
+            if entry.address in hearing.clients:
+                self.newcomers.hand_over(
+                    hearing.round, BundleKind.CONTRIBUTION, entry.address, entry.content_hash
+                )
         found = self._audits.hear(hearing, now)
         for client, outcome in (found or {}).items():
             if outcome is not None and client in hearing.clients:
@@ -387,5 +404,6 @@ class Member(Node):
             self.peers.own_tls,
             settings.mpc_listen_host,
             settings.mpc_link_ports,
+            tuple(certificate_name(roster.index(member)) for member in seats),
         )
         return Party(config, takeover_seconds=_TAKEOVER_SECONDS)

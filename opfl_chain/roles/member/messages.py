@@ -18,6 +18,7 @@ from opfl_chain.protocol.hashing import keccak256
 from opfl_chain.protocol.identifiers import Address
 from opfl_chain.protocol.signatures import SIGNATURE_BYTES
 from opfl_chain.protocol.statements import MemberMessage
+from opfl_chain.roles.member.attempts import as_said, attempt_at
 from opfl_chain.roles.member.requests import round_in, signature_in
 from opfl_chain.roles.member.store import MemberStore
 from opfl_chain.roles.node import Node
@@ -134,7 +135,7 @@ class Messages:
 
     def take(self, request: Request) -> Response:
         """Store a peer's message."""
-        round_, slot, seat = round_in(self._node, request), _slot(request), _seat(request)
+        round_, slot, seat = self._place(request)
         if slot > self._last_slot(round_):
             raise Refusal(HTTPStatus.TOO_EARLY, f"no session of this round has slot {slot} yet")
         message = Signed(request.body, signature_in(request))
@@ -151,12 +152,12 @@ class Messages:
 
     def serve_first(self, request: Request) -> Response:
         """Serve the first message of a seat in a slot that we have."""
-        round_, slot, seat = round_in(self._node, request), _slot(request), _seat(request)
+        round_, slot, seat = self._place(request)
         return _response(self._store.first_message(round_.opening, slot, seat))
 
     def serve(self, request: Request) -> Response:
         """Serve a message that we heard, as its member signed it."""
-        round_, slot, seat = round_in(self._node, request), _slot(request), _seat(request)
+        round_, slot, seat = self._place(request)
         try:
             content_hash = unhex(request.parts["hash"])
         except ValueError:
@@ -172,9 +173,14 @@ class Messages:
 
     def _last_slot(self, round_: RoundView) -> int:
         """The last slot that a session of a round can have, also if a peer sees a later block."""
-        moment, length = self._node.moment, self._node.job.terms.phases.attest
-        late = (moment.head - round_.schedule.response if moment else 0) // length
-        return SLOTS_PER_ATTEMPT * (max(0, late) + 3)
+        moment = self._node.moment
+        attempt = attempt_at(self._node, round_, moment.head if moment else 0)
+        return SLOTS_PER_ATTEMPT * (attempt + 2)
+
+    def _place(self, request: Request) -> tuple[RoundView, int, int]:
+        """The round with the seats that speak in the slot, the slot, and the seat."""
+        slot = _slot(request)
+        return as_said(self._node, round_in(self._node, request), slot), slot, _seat(request)
 
     def statement(self, round_: RoundView, slot: int, body: bytes) -> MemberMessage:
         """The statement by which a member says something in a slot."""

@@ -226,7 +226,8 @@ class ProvedAudits(JointAudits):
                 words[claim.client], leaves = self._words(round_, claim, delivery)
             except DoesNotOpen as error:
                 _LOGGER.info("answer does not open", extra={"client": client, "why": str(error)})
-                rows[claim.client] = self._complaint(round_, client, answers[client])
+                if self._parts.contributions.is_sealed_to_us(round_):
+                    rows[claim.client] = self._complaint(round_, client, answers[client])
                 continue
             except OutOfMemory:
                 raise
@@ -267,13 +268,12 @@ class ProvedAudits(JointAudits):
         self, round_: RoundView, client: Address, content_hash: bytes, rows: Mapping[int, Row]
     ) -> list[int]:
         """Seats whose complaint about an answer stands."""
-        intake, seats = self._parts.answer_intake, self._parts.messages.seats(round_)
-        found = []
+        intake, found = self._parts.answer_intake, []
         for seat, row in rows.items():
             bundle = intake.bundle(round_, client, content_hash)
             if not isinstance(row, Complaint) or bundle is None:
                 continue
-            key = self._parts.node.view.sealing_key(seats[seat]) or b""
+            key = self._parts.contributions.sealed_to(round_, seat)
             context, expected = intake.context(round_, client), intake.expected(round_)
             if complaint_stands(bundle, key, row, context, expected):
                 found.append(seat)

@@ -111,9 +111,10 @@ class Referees:
         return _read(body, decode_judged)
 
     def referee(self, round_: RoundView) -> Address | None:
-        """The first of the roster that has staked and had no seat in a round."""
+        """The first of the roster that has staked and never had a seat in a round."""
         view = self._parts.node.view
-        seats = view.seats_of(round_)
+        original = view.round(round_.number) or round_
+        seats = {*view.seats_of(original), *view.seats_of(round_)}
         return next((m for m in view.roster() if m not in seats and view.joined(m)), None)
 
     def _hand_over(

@@ -51,11 +51,20 @@ CREATE TABLE IF NOT EXISTS outcomes (
 CREATE TABLE IF NOT EXISTS invalid_answers (
     opening BLOB, client TEXT, content_hash BLOB, PRIMARY KEY (opening, client, content_hash)
 );
+CREATE TABLE IF NOT EXISTS handed_keys (
+    opening BLOB, content_hash BLOB, component INTEGER, key BLOB,
+    PRIMARY KEY (opening, content_hash, component, key)
+);
+CREATE TABLE IF NOT EXISTS handed_to (
+    opening BLOB, member TEXT, content_hash BLOB, PRIMARY KEY (opening, member, content_hash)
+);
 CREATE TABLE IF NOT EXISTS faults (
     opening BLOB, member TEXT, fault INTEGER, PRIMARY KEY (opening, member, fault)
 );
 """
-_ROUND_TABLES: Final = ("bundles", "messages", "told", "concluded", "sheets")
+_ROUND_TABLES: Final = (
+    "bundles", "messages", "told", "concluded", "sheets", "handed_keys", "handed_to",
+)  # fmt: skip
 """What is deleted of a round when nothing about it can be asked any more."""
 
 
@@ -293,6 +302,39 @@ class MemberStore:
 
     def faults(self, opening: bytes) -> list[tuple[Address, int]]:
         return list(self._state.all("SELECT member, fault FROM faults WHERE opening = ?", opening))
+
+    # --- keys of components, for whoever took a seat
+
+    def keep_handed_key(
+        self, opening: bytes, content_hash: bytes, component: int, key: bytes
+    ) -> None:
+        """Store a key that another member handed to us; it shows in use whether it is right."""
+        self._state.write(
+            "INSERT OR IGNORE INTO handed_keys VALUES (?, ?, ?, ?)",
+            opening,
+            content_hash,
+            component,
+            key,
+        )
+
+    def handed_keys(self, opening: bytes, content_hash: bytes, component: int) -> list[bytes]:
+        rows = self._state.all(
+            "SELECT key FROM handed_keys WHERE opening = ? AND content_hash = ? AND component = ?",
+            opening,
+            content_hash,
+            component,
+        )
+        return [key for (key,) in rows]
+
+    def keep_handed_to(self, opening: bytes, member: Address, content_hash: bytes) -> None:
+        self._state.write(
+            "INSERT OR IGNORE INTO handed_to VALUES (?, ?, ?)", opening, member, content_hash
+        )
+
+    def has_handed_to(self, opening: bytes, member: Address, content_hash: bytes) -> bool:
+        """Return whether a member has confirmed that it has our keys of a bundle."""
+        query = "SELECT 1 FROM handed_to WHERE opening = ? AND member = ? AND content_hash = ?"
+        return self._state.one(query, opening, member, content_hash) is not None
 
     # --- forgetting
 

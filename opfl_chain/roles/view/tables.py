@@ -21,7 +21,9 @@ CREATE TABLE IF NOT EXISTS members (
     announcements INTEGER DEFAULT 0
 );
 CREATE TABLE IF NOT EXISTS keys (address TEXT PRIMARY KEY, public_key BLOB);
-CREATE TABLE IF NOT EXISTS seats (epoch INTEGER PRIMARY KEY, seat INTEGER, address TEXT);
+CREATE TABLE IF NOT EXISTS seats (
+    epoch INTEGER PRIMARY KEY, seat INTEGER, address TEXT, block INTEGER
+);
 CREATE TABLE IF NOT EXISTS clients (address TEXT PRIMARY KEY, place INTEGER, root BLOB);
 CREATE TABLE IF NOT EXISTS statuses (address TEXT, block INTEGER, status INTEGER);
 CREATE TABLE IF NOT EXISTS rounds (
@@ -94,8 +96,7 @@ def _put_member(db: sqlite3.Connection, address: str, **columns: Any) -> None:
 
 
 def _seat(db: sqlite3.Connection, event: events.SeatChanged, block: int) -> None:
-    del block
-    db.execute("INSERT INTO seats VALUES (?, ?, ?)", (event.epoch, event.seat, event.to))
+    db.execute("INSERT INTO seats VALUES (?, ?, ?, ?)", (event.epoch, event.seat, event.to, block))
 
 
 def _key(db: sqlite3.Connection, event: events.KeyRegistered, block: int) -> None:

@@ -239,6 +239,10 @@ class ChainView:
         """Number of seat changes so far."""
         return int(self._one("SELECT count(*) FROM seats")[0])
 
+    def epoch_at(self, block: int) -> int:
+        """Number of seat changes up to a block."""
+        return int(self._one("SELECT count(*) FROM seats WHERE block <= ?", block)[0])
+
     def bench(self) -> list[Address]:
         """Accounts of the roster that have joined and have no seat, in the order of the roster."""
         seats = self.seats()

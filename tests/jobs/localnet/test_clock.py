@@ -68,6 +68,14 @@ def test_busy_daemon_holds_the_clock_and_alone_is_asked_again(chain, daemons, cl
     assert clock.tick() and chain.head == 90
 
 
+def test_nobody_else_is_asked_while_one_is_busy(chain, daemons, clock):
+    daemons["server"].changes = {"busy": "acting"}
+    assert not any(clock.tick() for _ in range(5))
+    assert (daemons["server"].asked, daemons["client-0"].asked) == (5, 0)
+    daemons["server"].changes = {}
+    assert clock.tick() and chain.head == 90
+
+
 def test_daemon_active_between_two_reports_holds_the_clock(chain, daemons, clock):
     """A message of another came after it was asked."""
     counts = iter(range(2, 100))
