@@ -115,10 +115,10 @@ class Scene:
             total = bls.aggregate_signatures(list(partials.values())).eip2537()
             if is_audited(seed_of_signature(total), self.address, rate) == audited:
                 break
-        self.roll = PlayedRoll(roll.root, roll.count, roll.pairs, {})
+        self.roll = PlayedRoll(roll, {})
         if own is not None and 0 in indices:
             bundle, signature = own
-            self.roll.entries[self.address] = Evidence(
+            self.roll.evidence[self.address] = Evidence(
                 bundle.commitment, bundle.rest_hash, roll.proof(0), signature
             )
         player.commit_roll(self.round_id, self.roll)

@@ -1,4 +1,4 @@
-"""A client that proves its steps: what it keeps and delivers, and when it sits a round out."""
+"""A client that proves its steps: what it keeps and sends, and when it sits a round out."""
 
 from __future__ import annotations
 
@@ -6,105 +6,26 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
+from proving_support import (
+    BOUNDARY,
+    OPENING,
+    ROUND,
+    WEIGHTS,
+    contributor,
+    found_by_members,
+    sealed,
+)
 
 from opfl_chain.adversaries.clients import conduct_named, spoiled
-from opfl_chain.lab.calibration.reference import reference_boundary
-from opfl_chain.learning.data.datasets import load_dataset
-from opfl_chain.learning.data.partition import ClientData
-from opfl_chain.learning.proved_step import proof_form, statement_of
-from opfl_chain.learning.registry import model_of
-from opfl_chain.learning.seeded import initial_parameters
-from opfl_chain.mpc.audit.proved import examine
-from opfl_chain.mpc.replay.default_policy import default_policy
-from opfl_chain.protocol.audit_exchange import Conclusion, ReportRow, conclude
-from opfl_chain.protocol.bundle import (
-    Bundle,
-    BundleKind,
-    check_bundle,
-    complain,
-    complaint_stands,
-    contribution_parts,
-    open_answer,
-    open_contribution,
-)
-from opfl_chain.protocol.delivery import Claim, Delivery, Expected
-from opfl_chain.protocol.errors import DoesNotOpen
-from opfl_chain.protocol.identifiers import ClientIndex, RoundNumber
-from opfl_chain.protocol.sealing import Complaint, derived_key
+from opfl_chain.protocol.audit_exchange import Conclusion
+from opfl_chain.protocol.bundle import BundleKind, contribution_parts
 from opfl_chain.protocol.verdict import Outcome
-from opfl_chain.roles.client.conduct import Conduct, LocalContribution
-from opfl_chain.roles.client.contribution import Contributor, unnamed
+from opfl_chain.roles.client.conduct import LocalContribution
 from opfl_chain.roles.client.store import SCHEMA, ClientStore
 from opfl_chain.roles.state import State
-from opfl_chain.rules.proved_rule import ProvedBoundary
-from opfl_chain.rules.registry import rule_of
 
-POLICY = default_policy("lenet-61706", rule="proved", batch_size=8)
-BOUNDARY = reference_boundary(POLICY)
-LAYOUT = model_of(POLICY).layout
-WEIGHTS: NDArray[np.float32] = LAYOUT.flatten(initial_parameters(LAYOUT, 0))
-CLIENT, ROUND = ClientIndex(3), RoundNumber(1)
-OPENING, PLACE = b"\7" * 32, b"\6" * 32
-KEYS = [derived_key(bytes([seat]) * 32, b"member") for seat in range(3)]
 NOTHING = BOUNDARY.model_copy(update={"relative_tolerance": 1, "absolute_tolerance": 1})
 """A boundary that no floating point keeps."""
-
-
-def contributor(
-    conduct: Conduct | None = None, boundary: ProvedBoundary = BOUNDARY, secret: bytes = b"\1" * 32
-) -> Contributor:
-    data = ClientData(POLICY, load_dataset("synthetic").train, 0)
-    return Contributor(POLICY, boundary, data, secret, conduct or Conduct(), rounds=3)
-
-
-def found_by_members(
-    own: Contributor, made: LocalContribution, spoilt: Bundle | None = None
-) -> Conclusion:
-    """Return what three members conclude from the bundles that they open, each alone.
-
-    They complain of the answer, `spoilt` if it is given, where it does not open.
-    """
-    tolerance = rule_of(BOUNDARY).tolerance(BOUNDARY)
-    assert tolerance is not None
-    form = proof_form(POLICY, tolerance)
-    statement = statement_of(POLICY, tolerance, LAYOUT.unflatten(WEIGHTS))
-    contribution, answer = sealed(own, made)
-    answer = spoilt or answer
-    claim = Claim(CLIENT, ROUND, contribution.commitment, own.dataset.root, audited=True)
-    rows: dict[int, ReportRow | Complaint] = {}
-    words, standing = {}, []
-    for seat, key in enumerate(KEYS):
-        expected = Expected(
-            POLICY.commitment_scheme, seat, LAYOUT.size, POLICY.input_format.words, 0, form
-        )
-        check_bundle(answer, PLACE, expected)
-        gradient = open_contribution(contribution, seat, key, PLACE, expected)
-        try:
-            given, _, proof = open_answer(answer, seat, key, PLACE, expected)
-        except DoesNotOpen:
-            rows[seat] = complain(answer, seat, key, PLACE)
-            if complaint_stands(answer, key.public, rows[seat], PLACE, expected):
-                standing.append(seat)
-            continue
-        found = examine(
-            expected,
-            statement,
-            lambda each, given: unnamed(ROUND, OPENING, each.commitment, given),
-            [claim],
-            {CLIENT: Delivery(gradient, given, None, proof)},
-        )
-        rows[seat], words[seat] = found[CLIENT]
-    return conclude(rows, words, standing=standing)
-
-
-def sealed(own: Contributor, made: LocalContribution, opening: bytes = OPENING) -> list[Bundle]:
-    """Return contribution and answer, sealed to three members."""
-    keys = [key.public for key in KEYS]
-    return [
-        own.seal(kind, opening, PLACE, own.parts(kind, ROUND, opening, made), keys)
-        for kind in BundleKind
-    ]
 
 
 def test_an_honest_step_passes_at_all_members() -> None:
@@ -120,12 +41,13 @@ def test_a_restarted_client_sends_the_same_bytes_and_another_opening_gets_others
     assert made.proof == again.proof
     other = contributor(secret=b"\2" * 32).make(ROUND, OPENING, WEIGHTS, b"")
     assert other.proof != made.proof
-    kept = [each.encode() for each in sealed(first, made)]
-    assert kept == [each.encode() for each in sealed(second, again)]
+    for kind in BundleKind:
+        assert sealed(first, kind, made).encode() == sealed(second, kind, again).encode()
     reopened = first.make(ROUND, b"\3" * 32, WEIGHTS, b"")
     np.testing.assert_array_equal(reopened.gradient, made.gradient)
     assert reopened.proof != made.proof, "masks of a proof are used once"
-    for ours, theirs in zip(sealed(first, made), sealed(first, reopened, b"\3" * 32), strict=True):
+    for kind in BundleKind:
+        ours, theirs = sealed(first, kind, made), sealed(first, kind, reopened, b"\3" * 32)
         assert not set(ours.bodies) & set(theirs.bodies)
 
 
@@ -167,7 +89,7 @@ def test_an_answer_spoilt_for_one_member_is_no_answer() -> None:
     """The client alone can spoil it, and whoever cannot open it shows that to everybody."""
     own = contributor(conduct_named("amplify:10"))
     made = own.make(ROUND, OPENING, WEIGHTS, b"")
-    _, answer = sealed(own, made)
+    answer = sealed(own, BundleKind.ANSWER, made)
     assert found_by_members(own, made, spoiled(answer)) == Conclusion(Outcome.UNANSWERED)
 
 

@@ -133,7 +133,7 @@ def test_rolls_are_read_from_their_pairs(view, played, player):
     first, second, third = view.rounds()
     assert third.roll is None and third.rolled_at is None
     assert second.rolled_at > second.opened_at
-    commitments = [played.roll.entries[each.address].commitment for each in player.clients[:5]]
+    commitments = [played.roll.evidence[each.address].commitment for each in player.clients[:5]]
     assert second.roll.commitments == dict(enumerate(commitments))
     assert [view.on_roll(second, each.address) for each in player.clients[3:6]] == [
         True,

@@ -99,24 +99,25 @@ class Client(Node):
             return
         answerable = self._answerable(now)
         self._drop_parcels(answerable)
+        over = self.view.is_closed or self.is_stillborn(now)
+        leaving, round_ = over or status is ClientStatus.LEAVING, self.view.latest_round()
+        if round_ is None:
+            self._phase = "waiting for the first round"
+        elif round_.over is None and not leaving:
+            # First, because it has the nearest deadline: a member may take long to take an answer.
+            with self.duty(f"round {round_.number}"):
+                self._contribute(round_, now)
         for each in answerable:
             with self.duty(f"answer in round {each.number}"):
                 self._answer(each, now)
         with self.duty("deposit"):
             self._unlock(now)
-        over = self.view.is_closed or self.is_stillborn(now)
-        if over or status is ClientStatus.LEAVING:
+        if leaving:
             self._leave(now)
             return
-        round_ = self.view.latest_round()
-        if round_ is None:
-            self._phase = "waiting for the first round"
-        elif round_.over is None:
-            with self.duty(f"round {round_.number}"):
-                self._contribute(round_, now)
-            if round_.number % _CLAIM_EVERY == 0:
-                with self.duty("pay"):
-                    self._claim()
+        if round_ is not None and round_.number % _CLAIM_EVERY == 0:
+            with self.duty("pay"):
+                self._claim()
         with self.duty("moving on"):
             # Our turn is after the server and all members: without them, this frees our deposit.
             self._round_driver.act(now, MEMBERS + 1 + self._index)
@@ -140,6 +141,8 @@ class Client(Node):
         """Train for this opening of the round, and deliver until the roll or the deadline."""
         eligible = self.view.client_status(self.address, round_.opened_at) is ClientStatus.ACTIVE
         if not eligible or round_.roll is not None or now.has_come(round_.schedule.deliver):
+            return
+        if self._delivered_to_all(round_, BundleKind.CONTRIBUTION):
             return
         contribution = self._store.contribution(round_.opening)
         if contribution is None:
@@ -187,10 +190,10 @@ class Client(Node):
         return [charge for charge in self.view.undecided() if charge.client == self.address]
 
     def _answer(self, round_: RoundView, now: Moment) -> None:
-        contribution = self._store.contribution(round_.opening)
-        if contribution is None or contribution.refusal or not self._is_asked(round_, now):
+        if not self._is_asked(round_, now) or self._delivered_to_all(round_, BundleKind.ANSWER):
             return
-        if self._delivered_to_all(round_, BundleKind.ANSWER):
+        contribution = self._store.contribution(round_.opening)
+        if contribution is None or contribution.refusal:
             return
         if not now.has_come(round_.schedule.response):
             self._deliver(round_, contribution, BundleKind.ANSWER)
@@ -221,16 +224,14 @@ class Client(Node):
         self, round_: RoundView, contribution: LocalContribution, kind: BundleKind
     ) -> None:
         """Post our bundle to every seat that has not acknowledged it."""
-        if self._delivered_to_all(round_, kind):
-            return
-        parcels, known = self._parcels_of(round_, contribution, kind), self._store.delivered
-        seats, has = self.view.seats_of(round_), known(round_.opening, kind)
+        parcels, seats = self._parcels_of(round_, contribution, kind), self.view.seats_of(round_)
+        has = self._store.delivered(round_.opening, kind)
         pending = [seat for seat in sorted(parcels) if seats[seat] not in has]
         what = f"{kind.name.lower()} of round {round_.name}"
         if not pending or not self._delivering.is_due(what):
             return
         self._phase = f"delivering the {kind.name.lower()} of round {round_.number}"
-        path = f"/rounds/{round_.id}/{PATHS[kind]}/{self.address}"
+        path, failed = f"/rounds/{round_.id}/{PATHS[kind]}/{self.address}", set(pending)
         for seat in pending:
             member, parcel = seats[seat], parcels[seat]
             try:
@@ -238,9 +239,10 @@ class Client(Node):
                 if hex_field(answer, "content_hash", 32) != parcel.content_hash:
                     raise TransportError("the member acknowledges another bundle")
                 self._store.keep_delivered(round_.opening, kind, member)
+                failed.remove(seat)
             except TransportError as error:
                 self.log.warning("not delivered", extra={"member": member, "reason": str(error)})
-        if not self._delivered_to_all(round_, kind):
+        if failed:
             self._delivering.failed(what)
 
     def _parcels_of(
