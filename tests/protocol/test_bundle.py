@@ -28,10 +28,13 @@ from opfl_chain.protocol.bundle import (
     Bundle,
     BundleKind,
     Limits,
+    answer_with_keys,
+    body_key,
     check_bundle,
     complain,
     complaint_stands,
     contribution_parts,
+    contribution_with_keys,
     open_answer,
     open_contribution,
     seal,
@@ -41,7 +44,7 @@ from opfl_chain.protocol.delivery import Claim, Delivery, Expected, check_delive
 from opfl_chain.protocol.errors import BundleError, DoesNotOpen
 from opfl_chain.protocol.identifiers import ClientIndex, RoundNumber
 from opfl_chain.protocol.sealing import derived_key, file_complaint
-from opfl_chain.protocol.shares import commit
+from opfl_chain.protocol.shares import commit, held_indices, holders_of
 
 CONTRIBUTION, ANSWER = BundleKind.CONTRIBUTION, BundleKind.ANSWER
 SCHEMES = list(Scheme)
@@ -246,3 +249,30 @@ def test_sizes_that_are_announced_are_compared_before_anything_is_read() -> None
     for at, size in ((6, 4), (10, 8), (18, 8), (26, 8)):
         with pytest.raises(BundleError, match="bytes"):
             Bundle.decode(data[:at] + b"\xff" * size + data[at + size :], limits)
+
+
+@pytest.mark.parametrize("extra", EXTRAS)
+@pytest.mark.parametrize("seat", range(3))
+def test_a_newcomer_opens_what_its_seat_held_with_the_keys_of_the_others(
+    seat: int, extra: str
+) -> None:
+    """Each component of a seat has another holder, which hands its key over."""
+    expected = expected_in(Scheme.SHARES, extra)
+    given, asked = contribution(), answer(extra=extra)
+
+    def handed(bundle: Bundle) -> tuple[bytes, bytes]:
+        first, second = (
+            body_key(bundle, k, other, KEYS[other], made_context(bundle.kind))
+            for k in held_indices(seat)
+            for other in holders_of(k)
+            if other != seat
+        )
+        return first, second
+
+    here = made_context(CONTRIBUTION), made_context(ANSWER)
+    found = contribution_with_keys(given, seat, handed(given), expected)
+    assert found == open_contribution(given, seat, KEYS[seat], here[0], expected)
+    opened = answer_with_keys(asked, seat, handed(asked), expected)
+    assert opened == open_answer(asked, seat, KEYS[seat], here[1], expected)
+    with pytest.raises(DoesNotOpen):
+        contribution_with_keys(given, seat, (bytes(32), handed(given)[1]), expected)
