@@ -335,16 +335,6 @@ def conclude(
     return _decide(words, liars, referee)
 
 
-def with_referee(
-    rows: Mapping[int, Row],
-    answers: Mapping[int, Answers],
-    referee: Mapping[int, Answer],
-    transcript: bytes | None = None,
-) -> Conclusion:
-    """Return how an audit ends with a standby's words on what was disputed or unconfirmed."""
-    return conclude(rows, answers, transcript, referee=referee)
-
-
 def _decide(
     words: Mapping[int, Mapping[int, Answer]], liars: set[int], referee: Mapping[int, Answer]
 ) -> Conclusion:

@@ -20,10 +20,6 @@ class SamplingError(ProtocolError):
     """An audit rate or probability out of range."""
 
 
-class VerdictError(ProtocolError):
-    """A malformed verdict."""
-
-
 class PenaltyError(ProtocolError):
     """An impossible amount, or an impossible split of one."""
 

@@ -88,11 +88,6 @@ class AgreedSum:
     liars: tuple[int, ...] = ()
     """The seats that are shown to lie."""
 
-    @property
-    def is_complete(self) -> bool:
-        """Return whether all components are agreed, so that the sum can be opened."""
-        return len(self.hashes) == COMPONENTS
-
 
 def agree(parts: Mapping[int, Stated], judged: Mapping[int, bytes] | None = None) -> AgreedSum:
     """Return which components of a sum are agreed, from what members stated, by seat."""

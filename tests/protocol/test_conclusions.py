@@ -18,7 +18,6 @@ from opfl_chain.protocol.audit_exchange import (
     Row,
     conclude,
     verdict_of,
-    with_referee,
 )
 from opfl_chain.protocol.holders import weigh
 from opfl_chain.protocol.proof.answers import accepts
@@ -118,7 +117,7 @@ def test_with_an_honest_referee_every_audit_is_decided(true: dict[int, Answer]) 
     for liar, rows, said in sessions(true):
         before = conclude(rows, said, STATE)
         asked = {index: true[index] for index in before.for_referee}
-        found = with_referee(rows, said, asked, STATE)
+        found = conclude(rows, said, STATE, referee=asked)
         assert found.outcome is right
         assert set(found.liars) <= {liar}
         if before.disputes:
@@ -136,7 +135,7 @@ def test_no_bad_referee_turns_an_audit_in_which_all_seats_are_honest(
         rows: dict[int, Row] = {s: ReportRow(LEAVES, words_of(s, true).commitment) for s in present}
         said = {seat: words_of(seat, true) for seat in present}
         judged = {k: lie(true[k], by) for k, by in enumerate(lies)}
-        found = with_referee(rows, said, judged, STATE)
+        found = conclude(rows, said, STATE, referee=judged)
         assert found.outcome in (right, None)
         assert found.outcome is right or (true is BAD and away is not None)
         assert found.liars == ()
@@ -147,7 +146,7 @@ def test_one_member_alone_decides_nothing() -> None:
         rows: dict[int, Row] = {seat: ReportRow(LEAVES, words_of(seat, true).commitment)}
         found = conclude(rows, {seat: words_of(seat, true)}, STATE)
         assert found.outcome is None and found.for_referee == (0, 1, 2)
-        judged = with_referee(rows, {seat: words_of(seat, true)}, true, STATE)
+        judged = conclude(rows, {seat: words_of(seat, true)}, STATE, referee=true)
         assert judged.outcome is None  # a referee by itself says nothing
 
 
@@ -216,7 +215,7 @@ def test_no_liar_makes_a_wrong_sum() -> None:
             assert all(liar in seats for seats in found.disputes.values())
             assert found.liars == ()
             judged = agree(parts, {k: HASHES[k] for k in found.disputes})
-            assert judged.hashes == HASHES and judged.is_complete
+            assert judged.hashes == HASHES
             assert judged.liars == ((liar,) if found.disputes else ())
 
 
@@ -229,4 +228,4 @@ def test_no_bad_referee_makes_a_wrong_sum() -> None:
 
 def test_a_sum_of_one_member_is_not_complete() -> None:
     found = agree({0: stated(0, HASHES)})
-    assert found.hashes == {0: HASHES[0], 1: HASHES[1]} and not found.is_complete
+    assert found.hashes == {0: HASHES[0], 1: HASHES[1]}
