@@ -27,6 +27,7 @@ from vectors.model import model
 from vectors.penalties import deposits, penalties
 from vectors.profile import profile
 from vectors.proof import proof
+from vectors.referee import referee, seats
 from vectors.ring_shares import packages, ring_shares
 from vectors.roll import lists, opening, roll
 from vectors.sampling import sampling
@@ -63,10 +64,12 @@ MAKERS: dict[str, Callable[[], Vector]] = {
     "policy": policy,
     "profile": profile,
     "proof": proof,
+    "referee": referee,
     "ring_shares": ring_shares,
     "roll": roll,
     "sampling": sampling,
     "sealing": sealing,
+    "seats": seats,
     "shares": shares,
     "signatures": signatures,
     "statements": statements,

@@ -14,7 +14,7 @@ from opfl_chain.protocol.verdict import Verdict
 _MAGIC: Final = b"OPFM"
 _HEADER: Final = struct.Struct(">4sBB")
 """Magic, version, and whether the meeting came to an end."""
-_VERSION: Final = 1
+_VERSION: Final = 2
 VOTES_NEEDED: Final = 2
 """Members that must say the same: one of them is honest, and was there."""
 

@@ -24,7 +24,7 @@ MOST_COMPONENTS: Final = 2
 SEATS_NEEDED: Final = 2
 """Seats that must want the same: one of them is honest."""
 _MAGIC: Final = b"OPFK"
-_VERSION: Final = 1
+_VERSION: Final = 2
 _HEADER: Final = struct.Struct(">4sBI")
 _ROW: Final = struct.Struct(f">IB{HASH_BYTES}s{HASH_BYTES}s{HASH_BYTES}s{HASH_BYTES}s")
 """Client, component, content hashes of contribution and answer, and the keys of both."""

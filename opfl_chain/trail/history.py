@@ -161,17 +161,21 @@ class History:
         opened = next(entries_of(entries, events.RoundOpened), entries[0])
         return RoundHistory(number, self.terms, self.seats_at(opened.place), entries)
 
+    @cached_property
+    def seat_changes(self) -> tuple[Entry[events.SeatChanged], ...]:
+        return tuple(self.trail.of(events.SeatChanged))
+
     def seats_at(self, place: Place) -> tuple[Address, ...]:
         """Return who has the seats at a place in the chain."""
         seats = list(self.terms.members)
-        for change in self.trail.of(events.SeatChanged):
+        for change in self.seat_changes:
             if change.place < place and change.event.seat < len(seats):
                 seats[change.event.seat] = change.event.to
         return tuple(seats)
 
     def epoch_at(self, place: Place) -> int:
         """Return the number of seat changes before a place in the chain."""
-        return sum(change.place < place for change in self.trail.of(events.SeatChanged))
+        return sum(change.place < place for change in self.seat_changes)
 
     @cached_property
     def joined(self) -> Mapping[Address, Entry[events.MemberJoined]]:
@@ -200,21 +204,23 @@ class History:
             for entry in self.trail.of(events.DatasetRootReplaced)
         }
 
+    @cached_property
+    def _statuses(self) -> tuple[tuple[Place, Address, ClientStatus], ...]:
+        """All statuses of clients, in the order of the chain."""
+        enrolled = (
+            (entry.place, entry.event.client, ClientStatus.ACTIVE)
+            for entry in self.trail.of(events.ClientEnrolled)
+        )
+        changed = (
+            (entry.place, entry.event.client, entry.event.status)
+            for entry in self.trail.of(events.ClientStatusChanged)
+        )
+        return tuple(sorted((*enrolled, *changed), key=lambda each: each[0]))
+
     def active_at(self, place: Place) -> frozenset[Address]:
         """Return the clients that might contribute at a place in the chain."""
-        active: set[Address] = set()
-        for entry in self.trail.entries:
-            event = entry.event
-            if entry.place >= place:
-                break
-            if isinstance(event, events.ClientEnrolled):
-                active.add(event.client)
-            elif isinstance(event, events.ClientStatusChanged):
-                if event.status is ClientStatus.ACTIVE:
-                    active.add(event.client)
-                else:
-                    active.discard(event.client)
-        return frozenset(active)
+        last = {client: status for at, client, status in self._statuses if at < place}
+        return frozenset(who for who, status in last.items() if status is ClientStatus.ACTIVE)
 
     def eligible(self, round_: RoundHistory) -> frozenset[Address]:
         """Return the clients that were active at the end of the block in which it opened."""

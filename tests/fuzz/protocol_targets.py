@@ -8,7 +8,6 @@ import numpy as np
 from fuzz_target import Target
 
 from opfl_chain.numerics.field import Elements, FieldError
-from opfl_chain.protocol.audit_exchange import Answers, RefereeReveal, Report, ReportRow, Reveal
 from opfl_chain.protocol.bundle import (
     Bundle,
     BundleKind,
@@ -24,27 +23,17 @@ from opfl_chain.protocol.bundle import (
 )
 from opfl_chain.protocol.commitments import Scheme, Subject
 from opfl_chain.protocol.delivery import Expected
-from opfl_chain.protocol.echo import Echo
 from opfl_chain.protocol.errors import (
-    AnswersInvalid,
     BundleError,
     DocumentError,
     ProtocolError,
-    SealingError,
     ShareError,
 )
 from opfl_chain.protocol.policy import Policy
 from opfl_chain.protocol.proof.folding import LAST_VALUES, Answer
 from opfl_chain.protocol.proof.package import ProofForm, ProofPackage, Sharing
 from opfl_chain.protocol.proof.transcript import Transcript
-from opfl_chain.protocol.published_answers import (
-    PublishedMessage,
-    PublishedRound,
-    decode_rounds,
-    encode_round,
-)
-from opfl_chain.protocol.roll import Complaints, Listed, decode_pairs
-from opfl_chain.protocol.sealing import Complaint, SealingKey, file_complaint, verify_complaint
+from opfl_chain.protocol.sealing import SealingKey
 from opfl_chain.protocol.shares import (
     SharedVector,
     SharePackage,
@@ -52,7 +41,6 @@ from opfl_chain.protocol.shares import (
     share_advice,
     verify_components,
 )
-from opfl_chain.protocol.sums import decode_judged, decode_parts, encode_judged, encode_parts
 from opfl_chain.protocol.verdict import Verdict
 from opfl_chain.rules.paper import PaperBoundary
 from opfl_chain.rules.proved_rule import ProvedBoundary
@@ -159,36 +147,6 @@ def bundle_target(replay: str) -> Target:
     )
 
 
-COMPLAINTS = [
-    file_complaint(key, seat, SEALING_KEYS[seat - 1].public, CONTEXT)
-    for seat, key in enumerate(SEALING_KEYS)
-]
-WORDS = Answers(1, bytes(range(32)), Answer(1, 2, 3, 4), Answer(5, 6, 7, 2**127 - 2))
-REPORT = Report(
-    1, bytes(32), {2: ReportRow(b"\1" * 32, WORDS.commitment), 3: COMPLAINTS[1], 9: COMPLAINTS[1]}
-)
-
-
-def decode_complaint(data: bytes) -> Complaint:
-    decoded = Complaint.decode(data)
-    verify_complaint(decoded, SEALING_KEYS[1].public, SEALING_KEYS[0].public, CONTEXT)
-    return decoded
-
-
-ANSWERS_LINE = encode_round(
-    7, b"\1" * 32, [PublishedMessage(n, s, b"body", b"\1" * 65) for n in range(3) for s in (7, 9)]
-)
-PUBLISHED = f"{ANSWERS_LINE}\n".encode()
-
-
-def encode_published(rounds: dict[int, PublishedRound]) -> bytes:
-    lines = (
-        encode_round(number, each.opening, list(each.messages.values()))
-        for number, each in rounds.items()
-    )
-    return "".join(f"{line}\n" for line in lines).encode()
-
-
 POLICY = {
     "model": {"name": "lenet", "parameters": {"filters": 6, "bias": True, "rate": 0.5, "x": "é"}},
     "optimizer": {"name": "adamw", "learning_rate": 0.001},
@@ -246,88 +204,6 @@ PROTOCOL_TARGETS = {
         canonical=True,
     ),
     **{f"bundle-{replay}": bundle_target(replay) for replay in EXPECTED},
-    "complaint": Target(
-        decode_complaint,
-        Complaint.encode,
-        (SealingError,),
-        tuple(complaint.encode() for complaint in COMPLAINTS),
-        canonical=True,
-        findings=(bytes(132), COMPLAINTS[0].encode()[:100] + b"\xff" * 32),
-    ),
-    "complaints": Target(
-        lambda data: Complaints.decode(data, 1, 4),
-        Complaints.encode,
-        (ProtocolError,),
-        (
-            Complaints({2: (b"\1" * 32, COMPLAINTS[1]), 5: (b"\2" * 32, COMPLAINTS[1])}).encode(),
-            Complaints({}).encode(),
-        ),
-        canonical=True,
-    ),
-    "echo": Target(
-        Echo.decode,
-        Echo.encode,
-        (ProtocolError,),
-        (Echo.of({0: b"a", 2: b"c"}).encode(),),
-        canonical=True,
-    ),
-    "list": Target(
-        lambda data: Listed.decode(data, 9),
-        Listed.encode,
-        (ProtocolError,),
-        (Listed({0: b"\1" * 32, 7: b"\2" * 32}).encode(), Listed({}).encode()),
-        canonical=True,
-    ),
-    "pairs": Target(
-        decode_pairs,
-        lambda pairs: b"".join(index.to_bytes(4, "big") + found for index, found in pairs),
-        (ProtocolError,),
-        (bytes(36) + b"\0\0\0\1" + b"\2" * 32, b""),
-        canonical=True,
-    ),
-    "report": Target(
-        lambda data: Report.decode(data, 1),
-        Report.encode,
-        (ProtocolError,),
-        (REPORT.encode(), Report(1, bytes(32), {}).encode()),
-        canonical=True,
-        findings=(REPORT.encode()[:6] + b"\xff" * 4,),
-    ),
-    "reveal": Target(
-        lambda data: Reveal.decode(data, 1),
-        Reveal.encode,
-        (ProtocolError,),
-        (Reveal(1, {2: WORDS, 4: WORDS}).encode(), Reveal(1, {}).encode()),
-        canonical=True,
-    ),
-    "referee-reveal": Target(
-        lambda data: RefereeReveal.decode(data, 3),
-        RefereeReveal.encode,
-        (ProtocolError,),
-        (RefereeReveal(3, {2: {0: WORDS.own, 2: WORDS.following}, 4: {1: WORDS.own}}).encode(),),
-        canonical=True,
-    ),
-    "sum-parts": Target(
-        decode_parts,
-        encode_parts,
-        (ProtocolError,),
-        (encode_parts([b"\1" * 32, b"\2" * 32]),),
-        True,
-    ),
-    "sum-judged": Target(
-        decode_judged,
-        encode_judged,
-        (ProtocolError,),
-        (encode_judged({0: b"\1" * 32, 2: b"\2" * 32}), encode_judged({})),
-        canonical=True,
-    ),
-    "published-answers": Target(
-        lambda data: decode_rounds(data.decode("utf-8", "surrogateescape")),
-        encode_published,
-        (AnswersInvalid,),
-        (PUBLISHED, PUBLISHED + PUBLISHED),
-        findings=(b"[" * 10_000 + b"\n",),
-    ),
     "proof-package": Target(
         decode_proof,
         ProofPackage.encode,

@@ -19,24 +19,32 @@ from bundles import (
     proof,
     training_input,
 )
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from protocol_vectors import ring_arrays
+from protocol_vectors import words as words32
 
 from opfl_chain.protocol.bundle import (
     Bundle,
     BundleKind,
     Limits,
+    answer_with_keys,
+    body_key,
     check_bundle,
     complain,
     complaint_stands,
     contribution_parts,
+    contribution_with_keys,
     open_answer,
     open_contribution,
     seal,
 )
-from opfl_chain.protocol.commitments import Scheme
-from opfl_chain.protocol.delivery import Claim, Delivery, check_delivery
+from opfl_chain.protocol.commitments import Scheme, Subject
+from opfl_chain.protocol.delivery import Claim, Delivery, Expected, check_delivery
 from opfl_chain.protocol.errors import BundleError, DoesNotOpen
 from opfl_chain.protocol.identifiers import ClientIndex, RoundNumber
 from opfl_chain.protocol.sealing import derived_key, file_complaint
+from opfl_chain.protocol.shares import commit, held_indices, holders_of
 
 CONTRIBUTION, ANSWER = BundleKind.CONTRIBUTION, BundleKind.ANSWER
 SCHEMES = list(Scheme)
@@ -205,3 +213,66 @@ def test_words_that_are_not_canonical_do_not_open() -> None:
         for seat, key in enumerate(KEYS)
     ]
     assert stands == [False, True, True]
+
+
+@settings(max_examples=25)
+@given(ring_arrays, words32, words32, st.sampled_from(list(Scheme)))
+def test_any_gradient_is_opened_by_its_holders(words, entropy, seed, scheme) -> None:
+    committed = commit(scheme, Subject.GRADIENT, words, entropy)
+    expected, here = Expected(scheme, 0, words.size, 1), made_context(CONTRIBUTION)
+    sealed = seal(CONTRIBUTION, here, contribution_parts(committed), PUBLIC, seed)
+    bundle = Bundle.decode(sealed.encode(), Limits.of(CONTRIBUTION, expected))
+    check_bundle(bundle, here, expected)
+    opened = [open_contribution(bundle, s, key, here, expected) for s, key in enumerate(KEYS)]
+    assert opened == list(committed.packages)
+
+
+@pytest.mark.parametrize("seat", range(3))
+def test_a_seat_opens_nothing_that_is_sealed_to_others(seat: int) -> None:
+    """With its own key a member opens its two components, and neither of them in another seat."""
+    bundle, expected = contribution(), expected_in(Scheme.SHARES)
+    for other in range(3):
+        if other != seat:
+            with pytest.raises(DoesNotOpen):
+                open_contribution(bundle, other, KEYS[seat], made_context(CONTRIBUTION), expected)
+
+
+def test_a_bundle_does_not_open_in_another_context() -> None:
+    bundle, expected = contribution(), expected_in(Scheme.SHARES)
+    with pytest.raises(DoesNotOpen):
+        open_contribution(bundle, 0, KEYS[0], made_context(ANSWER), expected)
+
+
+def test_sizes_that_are_announced_are_compared_before_anything_is_read() -> None:
+    limits = Limits.of(CONTRIBUTION, expected_in(Scheme.SHARES))
+    data = contribution().encode()
+    for at, size in ((6, 4), (10, 8), (18, 8), (26, 8)):
+        with pytest.raises(BundleError, match="bytes"):
+            Bundle.decode(data[:at] + b"\xff" * size + data[at + size :], limits)
+
+
+@pytest.mark.parametrize("extra", EXTRAS)
+@pytest.mark.parametrize("seat", range(3))
+def test_a_newcomer_opens_what_its_seat_held_with_the_keys_of_the_others(
+    seat: int, extra: str
+) -> None:
+    """Each component of a seat has another holder, which hands its key over."""
+    expected = expected_in(Scheme.SHARES, extra)
+    given, asked = contribution(), answer(extra=extra)
+
+    def handed(bundle: Bundle) -> tuple[bytes, bytes]:
+        first, second = (
+            body_key(bundle, k, other, KEYS[other], made_context(bundle.kind))
+            for k in held_indices(seat)
+            for other in holders_of(k)
+            if other != seat
+        )
+        return first, second
+
+    here = made_context(CONTRIBUTION), made_context(ANSWER)
+    found = contribution_with_keys(given, seat, handed(given), expected)
+    assert found == open_contribution(given, seat, KEYS[seat], here[0], expected)
+    opened = answer_with_keys(asked, seat, handed(asked), expected)
+    assert opened == open_answer(asked, seat, KEYS[seat], here[1], expected)
+    with pytest.raises(DoesNotOpen):
+        contribution_with_keys(given, seat, (bytes(32), handed(given)[1]), expected)

@@ -310,7 +310,9 @@ def test_pay_before_the_verdict(trail):
 def test_claim_that_is_not_paid(trail):
     last = entries_of(trail, Claimed, account=client_at(trail, 0))[-1]
     paid = history(trail).after(last, Paid)
-    assert_named(without(trail, paid), "rewards", "the budget pays it", round_=LAST)
+    assert_named(without(trail, paid), "rewards", "who is paid", round_=HONEST)
+    other = changed(trail, paid, recipient=client_at(trail, 1))
+    assert_named(other, "rewards", "who is paid", round_=HONEST)
     less = changed(trail, paid, amount=paid.event.amount - 1)
     assert_named(less, "rewards", "the budget pays it", round_=LAST)
 

@@ -576,11 +576,14 @@ def test_attestation_that_the_node_conceals(trail):
     concealed = without(trail, last)
     assert_named(concealed, "rewards", "wei that nobody can earn any more")
     facts = [f.finding.fact for f in check_trail(concealed).failures if f.check == "verdicts"]
-    assert facts == [
-        "hashes that members attested",
-        "mask of those who attested",
-        "mask of the majority",
-    ]
+    assert facts == ["mask of those who attested", "mask of the majority"]
+
+
+def test_attestation_that_the_contract_does_not_have(trail):
+    rounds = trail.final_state.rounds
+    wrong = {**rounds, SPLIT: replace(rounds[SPLIT], attestations=(OTHER,) * 3)}
+    fact = "hashes that members attested"
+    assert_named(with_final_state(trail, rounds=wrong), "verdicts", fact, round_=SPLIT)
 
 
 # --- models

@@ -58,7 +58,8 @@ def test_verdicts_and_outcomes_follow_from_signed_words(played, check, number):
     report = check(*lines)
     assert report.holds, report.first_failure
     assert report.facts["signed answers"] > 8
-    assert report.notes == ()
+    # A member paid for equivocation in the last round.
+    assert [note for note in report.notes if "two different messages" not in note] == []
 
 
 def test_last_line_of_a_session_counts_and_half_a_line_does_not(played, check):
@@ -262,10 +263,20 @@ def test_complaint_may_explain_why_a_client_did_not_pass(played, check):
     exchange = Exchange.of(played, LAST)
     exchange.add(1, accepted=True)
     assert not check(exchange.line()).holds
-    exchange.rows[0][1] = complaint_of(0)
+    exchange.rows[1][1] = complaint_of(1)
     report = check(exchange.line())
     assert report.holds, report.first_failure
-    assert "complains of the answer of client 1" in report.notes[0]
+    assert "complains of the answer of client 1" in report.notes[-1]
+
+
+def test_words_of_a_member_that_said_two_things_do_not_count(played, check):
+    """Member 0 paid for it in the last round; its words would leave the audit undecided."""
+    exchange = Exchange.of(played, LAST)
+    exchange.add(1, accepted=True)
+    exchange.change_words(0, 1)
+    (failure,) = check(exchange.line()).failures
+    assert (failure.finding.fact, failure.finding.who) == (VERDICT, client(played, 1))
+    assert f"a message of {member(played, 0)} does not count" in check(exchange.line()).notes[0]
 
 
 # --- what is not bound

@@ -49,7 +49,8 @@ class JobFolder:
     ) -> list[Daemon]:
         """Write everything; return the daemons to start: server, members, standbys, clients.
 
-        `members` are the roster, with the standbys at its end. `at` are free addresses, as many as `addresses_needed`.
+        `members` are the roster, with the standbys at its end. `at` are free addresses, as many as
+        `addresses_needed`.
         """
         write_atomically(self.path / "password", secrets.token_hex(16) + "\n", mode=0o600)
         authority = Authority.create(self.path / "certs")

@@ -241,12 +241,11 @@ class Localnet(Closing):
                 continue
             passed = Verdict.decode(passes).passed
             for address, client in clients.items():
-                audited = self.view.on_roll(round_, address) and self.view.is_audited(
-                    round_, address
-                )
-                if audited and client.index not in passed:
-                    if self.view.charge(round_, address) is None:
-                        return False
+                on_roll = self.view.on_roll(round_, address)
+                audited = on_roll and self.view.is_audited(round_, address)
+                held = self.view.charge(round_, address) is not None
+                if audited and client.index not in passed and not held:
+                    return False
         return True
 
     @property

@@ -14,13 +14,13 @@ from opfl_chain.roles.view.view import RoundView
 
 
 def attempt_at(node: Node, round_: RoundView, block: int) -> int:
-    """The hearing of a round that is due at a block; 0 before the response window is over."""
+    """The hearing of a round that is due at a block; 0 until the time for its verdict is over."""
     return max(0, (block - attempt_start(node, round_, 1)) // _length(node) + 1)
 
 
 def attempt_start(node: Node, round_: RoundView, attempt: int) -> int:
     """The block at which a later hearing of a round begins."""
-    return round_.schedule.response + 1 + (attempt - 1) * _length(node)
+    return round_.schedule.attest + 1 + (attempt - 1) * _length(node)
 
 
 def attempt_end(node: Node, round_: RoundView, attempt: int) -> int:

@@ -86,9 +86,12 @@ class Contributions:
         seat = self._messages.seat(round_)
         entry = self._entry(round_, client)
         content_hash = entry.content_hash if entry else b""
+        if not self.is_sealed_to_us(round_):
+            peers = [member for _, member in self._messages.peers(round_)]
+            self._gradients.fetch(round_, client, content_hash, peers)
         contribution = self._gradients.required(round_, client, content_hash)
         answered = self._answers.required(round_, client, answer) if answer is not None else None
-        if self._newcomers.is_newcomer(round_, self._node.address):
+        if not self.is_sealed_to_us(round_):
             return self._handed(round_, seat, expected, contribution, answered)
         context, key = self._gradients.context(round_, client), self._sealing_key
         gradient = open_contribution(contribution, seat, key, context, expected)

@@ -1,8 +1,8 @@
 """Hearings: the sessions in which members find out how audits of a round end.
 
 The first one is held before the verdict, on all audited contributions of the roll. What is left
-undecided, because a client was away or members could not agree, is heard again when the response
-window is over, as often as it takes.
+undecided, because a client was away or members could not agree, is heard again, as often as it
+takes. That a client has not answered is found only after the response window.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ from opfl_chain.transport.routes import Route
 class JointAudits(ABC):
     """One implementation for audits inside MPC, one for proved steps."""
 
-    is_final: bool
-    """Whether a contribution that is found outside before the verdict is not heard once more."""
+    hearings_needed: int
+    """Hearings that must find a contribution outside before its client is charged."""
 
     @property
     def under_way(self) -> tuple[str | None, str | None]:

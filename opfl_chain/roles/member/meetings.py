@@ -43,7 +43,7 @@ PartyOf = Callable[[Sequence[Address]], Party]
 class MeetingAudits(JointAudits):
     """Audits of one member, which run one at a time in the background."""
 
-    is_final = False
+    hearings_needed = 2
 
     def __init__(self, parts: MemberParts, party: PartyOf, join_seconds: float) -> None:
         """`party` starts our process for MPC among the accounts on some seats."""

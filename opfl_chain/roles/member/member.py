@@ -259,7 +259,7 @@ class Member(Node):
         found = self._audits.hear(hearing, now)
         if found is None:
             return None
-        self._keep(round_, found, final=self._audits.is_final)
+        self._keep(hearing, found)
         passed = {claims[client].client for client, end in found.items() if end is Outcome.PASSED}
         passes = Verdict.of(passed).passes_bytes
         self.store.keep_verdict(round_.opening, passes)
@@ -278,15 +278,27 @@ class Member(Node):
         call = self.job.contracts.rounds.attest(round_.id, passes).with_spare_gas(_DECIDING_GAS)
         self.send(call, f"attest {round_.number} {round_.opening.hex()[:16]}")
 
-    def _keep(self, round_: RoundView, found: Outcomes, *, final: bool) -> None:
-        """Store outcomes that no later hearing can change, for us to sign."""
+    def _keep(self, hearing: Hearing, found: Outcomes) -> None:
+        """Store outcomes that no later hearing can change, for us to sign.
+
+        Who passed before the verdict is in it. That a client has not answered is known only after
+        the response window, and a replay is repeated before it costs anything.
+        """
+        opening, response = hearing.round.opening, hearing.round.schedule.response
         for client, outcome in found.items():
-            claim = self.contributions.claims(round_).get(client)
-            if outcome is Outcome.OUTSIDE and final and claim is not None and claim.audited:
-                self.store.keep_outcome(round_.opening, client, outcome)
+            if client not in hearing.clients or outcome is None:
+                continue
+            final = hearing.attempt > 0
+            if outcome is Outcome.UNANSWERED:
+                final = final and hearing.start > response
+            elif outcome is Outcome.OUTSIDE:
+                times = self.store.keep_found_outside(opening, client, hearing.attempt)
+                final = times >= self._audits.hearings_needed
+            if final:
+                self.store.keep_outcome(opening, client, outcome)
 
     def _hear_later(self, round_: RoundView, now: Moment) -> None:
-        """Decide what the verdict left open, when the response window is over."""
+        """Decide what the verdict left open, and who has not answered in time."""
         hearing = self._hearings.later(round_, now)
         if hearing is None:
             return
@@ -296,9 +308,7 @@ class Member(Node):
                     hearing.round, BundleKind.CONTRIBUTION, entry.address, entry.content_hash
                 )
         found = self._audits.hear(hearing, now)
-        for client, outcome in (found or {}).items():
-            if outcome is not None and client in hearing.clients:
-                self.store.keep_outcome(round_.opening, client, outcome)
+        self._keep(hearing, found or {})
 
     # --- result
 

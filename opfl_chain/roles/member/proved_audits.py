@@ -55,7 +55,7 @@ _LOGGER = logging.getLogger("opfl.committee")
 class ProvedAudits(JointAudits):
     """One member's part in the audits of proved steps."""
 
-    is_final = True
+    hearings_needed = 1
 
     def __init__(self, parts: MemberParts, referees: Referees, tolerance: Tolerance) -> None:
         self._parts = parts

@@ -48,6 +48,9 @@ CREATE TABLE IF NOT EXISTS results (
 CREATE TABLE IF NOT EXISTS outcomes (
     opening BLOB, client TEXT, outcome INTEGER, PRIMARY KEY (opening, client)
 );
+CREATE TABLE IF NOT EXISTS found_outside (
+    opening BLOB, client TEXT, attempt INTEGER, PRIMARY KEY (opening, client, attempt)
+);
 CREATE TABLE IF NOT EXISTS invalid_answers (
     opening BLOB, client TEXT, content_hash BLOB, PRIMARY KEY (opening, client, content_hash)
 );
@@ -280,6 +283,14 @@ class MemberStore:
             "SELECT outcome FROM outcomes WHERE opening = ? AND client = ?", opening, client
         )
         return Outcome(row[0]) if row else None
+
+    def keep_found_outside(self, opening: bytes, client: Address, attempt: int) -> int:
+        """Note that a hearing found a contribution outside; return how many hearings did."""
+        self._state.write(
+            "INSERT OR IGNORE INTO found_outside VALUES (?, ?, ?)", opening, client, attempt
+        )
+        query = "SELECT count(*) FROM found_outside WHERE opening = ? AND client = ?"
+        return int(self._state.one(query, opening, client)[0])
 
     def keep_invalid_answer(self, opening: bytes, client: Address, content_hash: bytes) -> None:
         """Note an answer that members agreed not to count: the client may send another."""

@@ -74,9 +74,9 @@ def _start(history: History) -> Iterator[Finding]:
         holds=history.before(opened, events.GroupFormed) is not None,
     )
     # Every other one belongs to a seat change, which the check of seats looks at.
-    changes = list(history.trail.of(events.SeatChanged))
     formed = list(history.trail.of(events.GroupFormed))
-    yield at(opened, "group keys that are formed", len(changes) + 1, len(formed))
+    due = len(history.seat_changes) + 1
+    yield at(opened, "group keys that are formed", due, len(formed))
 
 
 def _round(history: History, round_: RoundHistory) -> Iterator[Finding]:

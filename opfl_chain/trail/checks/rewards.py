@@ -6,7 +6,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from opfl_chain.chain.bindings.events import Claimed, JobClosed, Paid, Refunded
-from opfl_chain.chain.contracts.contract import Event
 from opfl_chain.protocol.identifiers import Address, RoundNumber
 from opfl_chain.trail.checks.schedule import is_stillborn
 from opfl_chain.trail.history import History
@@ -81,16 +80,16 @@ def _is_over(history: History, entry: Entry[Refunded]) -> bool:
 def _payments(history: History) -> Iterator[Finding]:
     """Check that all claims of a call, and refunds, are paid, and nothing else."""
     explained = set()
-    due: list[tuple[Entry[Event], Address, int]] = [
-        (refund, refund.event.creator, refund.event.amount) for refund in history.trail.of(Refunded)
-    ]
-    for claims in _calls(history):
-        amount = sum(claim.event.amount for claim in claims)
-        due.append((claims[-1], claims[-1].event.account, amount))
-    for last, recipient, amount in due:
-        paid = history.after(last, Paid)
-        found = (paid.event.recipient, paid.event.amount) if paid is not None else None
-        yield at(last, "the budget pays it", (recipient, amount), found)
+    refunds = [[refund] for refund in history.trail.of(Refunded)]
+    groups: list[list[Entry[Claimed]] | list[Entry[Refunded]]] = [*_calls(history), *refunds]
+    for group in groups:
+        paid = history.after(group[-1], Paid)
+        recipient = paid.event.recipient if paid is not None else None
+        for entry in group:
+            yield at(entry, "who is paid", recipient, entry.who)
+        amount = sum(entry.event.amount for entry in group)
+        found = paid.event.amount if paid is not None else None
+        yield at(group[-1], "the budget pays it", amount, found)
         if paid is not None:
             explained.add(paid.place)
     for paid in history.trail.of(Paid):
@@ -108,7 +107,6 @@ def _calls(history: History) -> Iterator[list[Entry[Claimed]]]:
     entries: list[Entry[Claimed]] = []
     for entry in history.trail.of(Claimed):
         entries.append(entry)
-        following = history.after(entry, Claimed)
-        if following is None or following.event.account != entry.event.account:
+        if history.after(entry, Claimed) is None:
             yield entries
             entries = []

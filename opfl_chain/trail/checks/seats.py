@@ -11,7 +11,7 @@ from opfl_chain.trail.report import END, Finding, at, now
 
 
 def check_seats(history: History) -> Iterator[Finding]:
-    for epoch, change in enumerate(history.trail.of(SeatChanged), 1):
+    for epoch, change in enumerate(history.seat_changes, 1):
         yield from _change(history, change, epoch)
     participants = history.trail.final_state.participants
     yield now("seats", history.seats_at(END), history.named(participants.seats))

@@ -12,7 +12,6 @@ from opfl_chain.chain.bindings.events import (
     CreditWithdrawn,
     Distributed,
     Refunded,
-    SeatChanged,
 )
 from opfl_chain.chain.bindings.types import Role
 from opfl_chain.protocol.identifiers import Address
@@ -108,7 +107,7 @@ def _seats(history: History) -> html.Html:
                 html.text(f"from block {change.block}"),
                 *map(names.shown, history.seats_at((change.block, change.log_index + 1))),
             )
-            for change in history.trail.of(SeatChanged)
+            for change in history.seat_changes
         ),
     ]
     return html.table(("", "seat 0", "seat 1", "seat 2"), rows)
