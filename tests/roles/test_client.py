@@ -395,16 +395,16 @@ def test_an_answer_is_for_one_opening_and_its_input_shares_are_those_that_were_c
     player.mine_past(player.schedule(job.round_id).beacon)
     job.act()
     ((new, _),) = job.sent(ANSWER)
-    inputs, advices = [], []
+    inputs, advised = [], []
     for bundle, round_ in ((old, first), (new, job.round)):
         box = job.boxes[0]
         given, advice, _ = open_answer(
             bundle, 0, box.key, job.context(ANSWER, round_), box.expected
         )
         inputs.append(given.package)
-        advices.append(advice)
+        advised.append(advice)
     assert inputs[0] == inputs[1]
-    assert advices[0].held[0].sent != advices[1].held[0].sent
+    assert advised[0].held[0].sent != advised[1].held[0].sent
     assert old.content_hash != new.content_hash
 
 
