@@ -1,5 +1,6 @@
 """A client against a real chain and members that only take its bundles."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -28,6 +29,7 @@ from opfl_chain.protocol.inputs import is_input_of_round
 from opfl_chain.protocol.randomness import is_audited, seed_of_signature
 from opfl_chain.protocol.roll import Roll, RollEntry
 from opfl_chain.protocol.statements import Answer, Contribution
+from opfl_chain.roles.client import client as client_module
 from opfl_chain.roles.client.client import Client
 from opfl_chain.roles.client.store import ClientStore
 from opfl_chain.roles.node import Moment
@@ -205,6 +207,18 @@ def test_a_client_that_is_not_active_when_a_round_opens_sits_it_out(scene, playe
     )
     job.open()
     assert not job.boxes[0].posted
+
+
+def test_a_client_that_would_fail_its_own_audit_delivers_nothing_and_says_why(scene):
+    job = scene()
+    make = job.client.contributor.make
+    job.client.contributor.make = lambda *given: replace(make(*given), refusal="too far")
+    job.open()
+    assert not any(box.posted for box in job.boxes)
+    assert job.client.health()["phase"] == "sitting round 0 out: too far"
+    job.rolled(indices=(0, 1, 2))
+    job.act()
+    assert not any(box.posted for box in job.boxes), "whatever stands on the roll"
 
 
 # --- audits
@@ -395,16 +409,16 @@ def test_an_answer_is_for_one_opening_and_its_input_shares_are_those_that_were_c
     player.mine_past(player.schedule(job.round_id).beacon)
     job.act()
     ((new, _),) = job.sent(ANSWER)
-    inputs, advices = [], []
+    inputs, advised = [], []
     for bundle, round_ in ((old, first), (new, job.round)):
         box = job.boxes[0]
         given, advice, _ = open_answer(
             bundle, 0, box.key, job.context(ANSWER, round_), box.expected
         )
         inputs.append(given.package)
-        advices.append(advice)
+        advised.append(advice)
     assert inputs[0] == inputs[1]
-    assert advices[0].held[0].sent != advices[1].held[0].sent
+    assert advised[0].held[0].sent != advised[1].held[0].sent
     assert old.content_hash != new.content_hash
 
 
@@ -427,6 +441,21 @@ def test_a_client_claims_its_pay_and_leaves_with_its_deposit(scene, player):
     assert job.client.view.claims(job.address) == {0: PAY.client}
     gained = player.rpc.balance(job.address) - before - job.client.job.terms.client_deposit
     assert PAY.client - ETHER // 1000 < gained <= PAY.client
+
+
+def test_a_long_job_pays_now_and_then(scene, player, monkeypatch):
+    monkeypatch.setattr(client_module, "_CLAIM_EVERY", 1)
+    job = scene(rounds=3)
+    job.open()
+    job.rolled(audited=False)
+    player.attest(job.round_id, [0, 1, 2], player.members)
+    player.finalise(job.round_id)
+    job.act()
+    assert job.client.view.claims(job.address) == {}
+    player.open_round(job.job)
+    job.act()
+    job.client.cursor.catch_up()
+    assert job.client.view.claims(job.address) == {0: PAY.client}
 
 
 def test_a_client_waits_for_the_decision_of_its_audit_before_it_withdraws(scene, player):

@@ -231,3 +231,19 @@ def test_a_server_that_posts_another_model_hash_is_refused(driven, player, tmp_p
         assert server.view.latest_round().over is None
     job.act()
     assert job.round.over == "finalised", "whoever comes next posts what was signed"
+
+
+def test_a_score_belongs_to_a_model_and_not_to_a_round(driven, player, tmp_path):
+    """After a reorganisation the round may end with another model."""
+    job = driven()
+    with serving(job, tmp_path / "server") as server:
+        first = server.job.terms.model_hash
+        for model, accuracy in ((first, 0.1), (model_hash(1), 0.5), (b"\1" * 32, 0.9)):
+            server.state.write("INSERT INTO accuracies VALUES (?, ?)", model, accuracy)
+        assert server.health() == {"accuracies": {0: 0.1}}
+        player.mine_past(job.node.job.enrolment_end)
+        job.act()
+        job.decided()
+        job.act()
+        server.cursor.catch_up()
+        assert server.health() == {"accuracies": {0: 0.1, 1: 0.5}}

@@ -23,7 +23,7 @@ class Server(Node):
     SCHEMA: ClassVar[str] = (
         models.SCHEMA
         + """
-    CREATE TABLE IF NOT EXISTS accuracies (round INTEGER PRIMARY KEY, accuracy REAL);
+    CREATE TABLE IF NOT EXISTS accuracies (model BLOB PRIMARY KEY, accuracy REAL);
     """
     )
 
@@ -42,8 +42,7 @@ class Server(Node):
         return content_routes(self.models)
 
     def health(self) -> dict[str, Any]:
-        rows = self.state.all("SELECT round, accuracy FROM accuracies ORDER BY round")
-        return {"accuracies": dict(rows)}
+        return {"accuracies": self._accuracies()}
 
     # --- duties
 
@@ -69,23 +68,27 @@ class Server(Node):
     def _score(self) -> None:
         if self._settings.test_dataset is None:
             return
-        for number, model_hash in self._models_to_score():
-            if self.state.one("SELECT 1 FROM accuracies WHERE round = ?", number):
+        for number, model_hash in self._models_to_score().items():
+            if self.state.one("SELECT 1 FROM accuracies WHERE model = ?", model_hash):
                 continue
             weights = self.models.weights(model_hash)
             if weights is None:
                 continue
             accuracy = self._scorer.accuracy(self.models.layout.unflatten(weights))
-            self.state.write("INSERT OR IGNORE INTO accuracies VALUES (?, ?)", number, accuracy)
+            self.state.write("INSERT OR IGNORE INTO accuracies VALUES (?, ?)", model_hash, accuracy)
             self.log.info("scored", extra={"updates": number, "accuracy": accuracy})
 
-    def _models_to_score(self) -> list[tuple[int, bytes]]:
-        first = [(0, self.job.terms.model_hash)]
+    def _models_to_score(self) -> dict[int, bytes]:
+        """Models of the chain as it is now, by the number of rounds before them."""
         final = self.view.finalised_rounds()
-        return first + [(r.number + 1, r.next_model_hash) for r in final if r.next_model_hash]
+        after = {each.number + 1: each.next_model_hash for each in final if each.next_model_hash}
+        return {0: self.job.terms.model_hash, **after}
+
+    def _accuracies(self) -> dict[int, float]:
+        known = dict(self.state.all("SELECT model, accuracy FROM accuracies"))
+        models = self._models_to_score().items()
+        return {number: known[model] for number, model in models if model in known}
 
     def _all_scored(self) -> bool:
-        if self._settings.test_dataset is None:
-            return True
-        scored = self.state.one("SELECT count(*) FROM accuracies")[0]
-        return bool(scored >= len(self._models_to_score()))
+        unscored = self._settings.test_dataset is None
+        return unscored or len(self._accuracies()) == len(self._models_to_score())
