@@ -22,6 +22,11 @@ def limits_of(history: History) -> Iterator[str]:
             "the rolls of this job are not public: which clients are on them, and which of them"
             " are audited, is checked of held contributions only"
         )
+    if rolls and history.opens_in_mpc:
+        yield (
+            "gradients of this job open inside MPC alone: that all contributions pass that are not"
+            " audited is not checked"
+        )
     for round_ in rolls:
         yield from _open_audits(history, round_)
     unseen = {
