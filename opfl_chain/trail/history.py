@@ -7,9 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 
+from pydantic_core import from_json
+
 from opfl_chain.chain.bindings import events
 from opfl_chain.chain.bindings.types import ClientStatus, JobTerms, Schedule
 from opfl_chain.chain.contracts.contract import Event
+from opfl_chain.protocol.commitments import Scheme
 from opfl_chain.protocol.identifiers import Address, ClientIndex, RoundNumber
 from opfl_chain.protocol.randomness import is_audited
 from opfl_chain.protocol.roll import PAIR_BYTES
@@ -143,6 +146,15 @@ class History:
     def roster(self) -> tuple[Address, ...]:
         """Members, then standbys."""
         return (*self.terms.members, *self.terms.standbys)
+
+    @cached_property
+    def opens_in_mpc(self) -> bool:
+        """Whether gradients open inside MPC alone, so that some fail to after the roll."""
+        try:
+            policy = from_json(self.created.event.policy)
+        except ValueError:
+            return False
+        return isinstance(policy, dict) and policy.get("commitment_scheme") == Scheme.MPC.value
 
     def named(self, numbers: Sequence[int]) -> tuple[Address | int, ...]:
         """Return the accounts with these numbers; a number that nobody has stays as it is."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from opfl_chain.protocol.identifiers import Address
-from opfl_chain.trail.checks.statements import call_kind, signed_call
+from opfl_chain.trail.checks.statements import call_kind
 from opfl_chain.trail.history import History, RoundHistory
 
 
@@ -22,16 +22,22 @@ def limits_of(history: History) -> Iterator[str]:
             "the rolls of this job are not public: which clients are on them, and which of them"
             " are audited, is checked of held contributions only"
         )
+    if rolls and history.opens_in_mpc:
+        yield (
+            "gradients of this job open inside MPC alone: that all contributions pass that are not"
+            " audited is not checked"
+        )
     for round_ in rolls:
         yield from _open_audits(history, round_)
-    unseen = sum(
-        call_kind(entry.event) is not None and signed_call(history, entry) is None
+    unseen = {
+        entry.transaction
         for entry in history.trail.entries
-    )
+        if call_kind(entry.event) is not None and entry.transaction not in history.trail.calls
+    }
     if unseen:
         yield (
-            f"{unseen} calls with signatures were made by other contracts: what those signed is not"
-            " checked again"
+            f"{len(unseen)} calls were made by other contracts: signatures and proofs in them are"
+            " not checked again"
         )
 
 

@@ -18,9 +18,10 @@ from opfl_chain.trail.report import ChainUnsteady, NoSuchJob
 
 _BLOCKS_AT_ONCE = 1000
 _ATTEMPTS = 5
-# The transactions of these events carry signatures and proofs that the contracts checked.
+# The transactions of these events say more than the events do: most carry signatures and proofs.
 _SHOWN_IN_CALLS = (
     events.KeyRegistered,
+    events.MemberJoined,
     events.SeatChanged,
     events.RollCommitted,
     events.RoundFinalised,
@@ -28,6 +29,7 @@ _SHOWN_IN_CALLS = (
     events.ClientCharged,
     events.ClientAcquitted,
     events.MemberPenalised,
+    events.Claimed,
 )
 
 

@@ -32,7 +32,7 @@ _WHO = ("client", "member", "owner", "account", "recipient", "to", "creator")
 
 @dataclass(frozen=True)
 class CallKind:
-    """A function of a contract whose arguments hold signatures or proofs."""
+    """A function of a contract whose arguments say more than the event that it leads to."""
 
     function: str
     types: tuple[str, ...]
@@ -44,6 +44,7 @@ class CallKind:
 
 _TWO_SIGNATURES: Final = "bytes[2]"
 REGISTER_KEY: Final = CallKind("registerKey", ("bytes", "bytes"))
+JOIN_COMMITTEE: Final = CallKind("joinCommittee", ("uint64", "bytes"))
 CHANGE_SEAT: Final = CallKind("changeSeat", ("uint64", "uint8", "address", _TWO_SIGNATURES))
 COMMIT_ROLL: Final = CallKind(
     "commitRoll", ("uint96", "bytes32", "uint32", "bytes", _TWO_SIGNATURES)
@@ -52,12 +53,15 @@ FINALISE: Final = CallKind("finalise", ("uint96", "bytes32", "bytes32", _TWO_SIG
 HOLD: Final = CallKind("hold", ("uint96", "address", "bytes", "(bytes32,bytes32,bytes32[],bytes)"))
 CHARGE: Final = CallKind("charge", ("uint96", "address", "uint8", _TWO_SIGNATURES))
 ACQUIT: Final = CallKind("acquit", ("uint96", "address", _TWO_SIGNATURES))
+PENALISE: Final = CallKind("penalise", ("uint96", "address", "uint8"))
 PENALISE_CERTIFIED: Final = CallKind(
     "penaliseCertified", ("uint96", "address", "uint8", _TWO_SIGNATURES)
 )
 PENALISE_EQUIVOCATION: Final = CallKind(
     "penaliseEquivocation", ("uint96", "address", "uint32", "bytes32[2]", _TWO_SIGNATURES)
 )
+CLAIM_CONTRIBUTIONS: Final = CallKind("claimContributions", ("address", "uint96[]", "bytes[]"))
+CLAIM_SERVICE: Final = CallKind("claimService", ("address", "uint96[]"))
 
 
 def decode_call(data: bytes | None, kind: CallKind) -> tuple[Any, ...] | None:
@@ -140,7 +144,7 @@ class Trail:
     """The last block that was read."""
     entries: tuple[Entry[Event], ...]
     calls: Mapping[str, bytes]
-    """Call data that holds signatures and proofs, by transaction."""
+    """Call data of transactions that say more than their events, as signatures, by hash."""
     parents: Mapping[int, str]
     """The hashes of the blocks before those in which rounds opened, by the number of the latter."""
     final_state: FinalState

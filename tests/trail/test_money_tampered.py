@@ -1,6 +1,7 @@
 """Changes one fact about money or one signature: the responsible check reports it."""
 
 from dataclasses import replace
+from enum import Enum
 
 import pytest
 from contract_player import PENALTY
@@ -596,6 +597,28 @@ def test_contribution_that_the_client_did_not_sign(trail):
     )
 
 
+def test_fault_that_the_call_does_not_name(trail):
+    """Absence costs as much as dissent, but nobody certified it."""
+    entry = one(trail, MemberPenalised, FAULTY, fault=MemberFault.DISSENT)
+    other = changed(trail, entry, fault=MemberFault.ABSENCE)
+    fact = "the function that MemberPenalised comes from"
+    assert_named(other, "signed statements", fact, round_=FAULTY)
+
+
+def test_sealing_key_that_the_member_did_not_send(trail):
+    """Whoever has the key that a node made up could read what clients seal to it."""
+    entry = entries_of(trail, MemberJoined)[0]
+    other = changed(trail, entry, sealing_key=b"\x03" + bytes(32))
+    assert_named(other, "signed statements", "sealing key", who=entry.event.member)
+
+
+def test_claim_of_another_round_than_the_call_names(trail):
+    """The client has earned as much in both."""
+    entry = one(trail, Claimed, account=client_at(trail, 6))
+    other = changed(trail, entry, round=entry.event.round + FAULTY)
+    assert_named(other, "rewards", "round that is claimed", round_=FAULTY)
+
+
 def test_evidence_of_another_contribution(trail):
     first, second = entries_of(trail, AuditHeld, FAULTY)[:2]
     calls = {**trail.calls, first.transaction: trail.calls[second.transaction]}
@@ -626,9 +649,8 @@ def test_calls_through_other_contracts_are_not_needed(trail):
     report = check_trail(replace(trail, calls={}))
     assert report.holds
     assert report.facts["signed statements"] == 0
-    shown = [MemberFault.DISSENT, MemberFault.WITHHELD, MemberFault.SILENCE]
-    signed = len(trail.calls) - len(shown)
-    assert report.notes[-1].startswith(f"{signed} calls with signatures were made by other")
+    claims = {entry.transaction for entry in trail.of(Claimed)}
+    assert report.notes[-1].startswith(f"{len(trail.calls) - len(claims)} calls were made by other")
 
 
 def test_first_of_several_is_named_in_the_order_of_the_chain(trail):
@@ -648,3 +670,31 @@ def test_any_event_may_be_missing_or_doubled_and_nothing_breaks(trail):
     for entry in {entry.name: entry for entry in trail.entries[:-1]}.values():
         doubled = swapped(trail, trail.entries[-1], replace(entry))
         assert not check_trail(doubled).holds, entry
+
+
+def another(trail, value):
+    """Another value of the same type, as a node might state it."""
+    terms = trail.final_state.terms
+    match value:
+        case bool():
+            return not value
+        case Enum():
+            values = list(type(value))
+            return values[(values.index(value) + 1) % len(values)]
+        case int():
+            return value + 1
+        case bytes():
+            return bytes([value[0] ^ 1]) + value[1:]
+        case str():
+            return terms.treasury if value != terms.treasury else terms.members[0]
+    return None
+
+
+def test_any_argument_of_an_event_may_be_another_and_is_noticed(trail):
+    for entry in {entry.name: entry for entry in reversed(trail.entries)}.values():
+        for name, value in vars(entry.event).items():
+            # The job is what events are read by; terms have tests of their own.
+            if name in ("job", "terms"):
+                continue
+            report = check_trail(changed(trail, entry, **{name: another(trail, value)}))
+            assert not report.holds, (entry.name, name)

@@ -565,6 +565,18 @@ def test_contribution_that_is_left_out_without_an_audit(trail):
     assert_named(anew, "passes", fact, round_=HONEST, who=client)
 
 
+def test_contribution_that_does_not_open_in_mpc_is_left_out_without_an_audit(trail):
+    created = one(trail, JobCreated)
+    policy = b'{"commitment_scheme":"mpc"}'
+    terms = replace(created.event.terms, policy_hash=keccak256(policy))
+    opens_in_mpc = with_final_state(
+        changed(trail, created, policy=policy, terms=terms), terms=terms
+    )
+    report = check_trail(judged_anew(opens_in_mpc, HONEST, b"\xfe"))
+    assert "passes" not in {failure.check for failure in report.failures}
+    assert any(note.startswith("gradients of this job open inside MPC") for note in report.notes)
+
+
 def test_verdict_that_is_not_canonical(trail):
     anew = judged_anew(trail, HONEST, b"\xff\x00")
     assert_named(anew, "verdicts", "the decided verdict is canonical", round_=HONEST)

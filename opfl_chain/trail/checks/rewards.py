@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 
 from opfl_chain.chain.bindings.events import Claimed, JobClosed, Paid, Refunded
 from opfl_chain.protocol.identifiers import Address, RoundNumber
 from opfl_chain.trail.checks.schedule import is_stillborn
 from opfl_chain.trail.history import History
-from opfl_chain.trail.record import Entry, Place
+from opfl_chain.trail.record import (
+    CLAIM_CONTRIBUTIONS,
+    CLAIM_SERVICE,
+    Entry,
+    Place,
+    decode_call,
+)
 from opfl_chain.trail.report import Finding, at, now
 
 Work = tuple[RoundNumber | None, Address, int]
@@ -87,6 +94,7 @@ def _payments(history: History) -> Iterator[Finding]:
         recipient = paid.event.recipient if paid is not None else None
         for entry in group:
             yield at(entry, "who is paid", recipient, entry.who)
+        yield from _claimed_rounds(history, group)
         amount = sum(entry.event.amount for entry in group)
         found = paid.event.amount if paid is not None else None
         yield at(group[-1], "the budget pays it", amount, found)
@@ -100,6 +108,18 @@ def _payments(history: History) -> Iterator[Finding]:
             None,
             holds=paid.place in explained,
         )
+
+
+def _claimed_rounds(
+    history: History, group: Sequence[Entry[Claimed]] | Sequence[Entry[Refunded]]
+) -> Iterator[Finding]:
+    """Check the rounds that a call claims, against its events."""
+    data = history.trail.calls.get(group[0].transaction)
+    for kind in (CLAIM_CONTRIBUTIONS, CLAIM_SERVICE):
+        if (call := decode_call(data, kind)) is not None:
+            for claimed, entry in zip_longest(call[1], group):
+                round_ = getattr(entry.event, "round", None) if entry is not None else None
+                yield at(entry or group[-1], "round that is claimed", claimed, round_)
 
 
 def _calls(history: History) -> Iterator[list[Entry[Claimed]]]:

@@ -1,7 +1,7 @@
 """Checks again the signatures and proofs that contracts verified, from the call data.
 
-If a foreign contract called ours, the transaction does not hold our call data, and the signatures
-are not checked again.
+If a foreign contract called ours, the transaction does not hold our call data, and nothing of it is
+checked again.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ from opfl_chain.trail.record import (
     COMMIT_ROLL,
     FINALISE,
     HOLD,
+    JOIN_COMMITTEE,
+    PENALISE,
     PENALISE_CERTIFIED,
     PENALISE_EQUIVOCATION,
     REGISTER_KEY,
@@ -49,6 +51,7 @@ from opfl_chain.trail.report import Finding, at
 
 _SIGNED: Final[Mapping[type[Event], CallKind]] = {
     events.KeyRegistered: REGISTER_KEY,
+    events.MemberJoined: JOIN_COMMITTEE,
     events.SeatChanged: CHANGE_SEAT,
     events.RollCommitted: COMMIT_ROLL,
     events.RoundFinalised: FINALISE,
@@ -56,34 +59,33 @@ _SIGNED: Final[Mapping[type[Event], CallKind]] = {
     events.ClientCharged: CHARGE,
     events.ClientAcquitted: ACQUIT,
 }
-_CERTIFIED: Final = {
+_PENALISED: Final = {
+    MemberFault.SILENCE: PENALISE,
+    MemberFault.DISSENT: PENALISE,
+    MemberFault.WITHHELD: PENALISE,
     MemberFault.ABSENCE: PENALISE_CERTIFIED,
     MemberFault.FALSEHOOD: PENALISE_CERTIFIED,
     MemberFault.EQUIVOCATION: PENALISE_EQUIVOCATION,
 }
-"""The calls that show a member's fault by signatures."""
 
 
 def check_statements(history: History) -> Iterator[Finding]:
     for entry in history.trail.entries:
-        call = signed_call(history, entry)
+        kind, data = call_kind(entry.event), history.trail.calls.get(entry.transaction)
+        if kind is None or data is None:
+            continue
+        call = decode_call(data, kind)
+        name = kind.function if call is not None else "another function"
+        yield at(entry, f"the function that {entry.name} comes from", kind.function, name)
         if call is not None:
             yield from _CHECKS[type(entry.event)](history, entry, call)
 
 
 def call_kind(event: Event) -> CallKind | None:
-    """Return the call that carries the signatures which an event rests on, if it rests on any."""
+    """Return the call that an event comes from, if it says more than the event."""
     if isinstance(event, events.MemberPenalised):
-        return _CERTIFIED.get(event.fault)
+        return _PENALISED[event.fault]
     return _SIGNED.get(type(event))
-
-
-def signed_call(history: History, entry: Entry[Event]) -> tuple[Any, ...] | None:
-    """Return the arguments of the call that an event rests on; None if there are none."""
-    kind = call_kind(entry.event)
-    if kind is None:
-        return None
-    return decode_call(history.trail.calls.get(entry.transaction), kind)
 
 
 def _possession(
@@ -101,6 +103,13 @@ def _possession(
     except InvalidPoint:
         valid = False
     yield at(entry, "the member's proof that it holds the key is valid", True, valid)
+
+
+def _joined(
+    history: History, entry: Entry[events.MemberJoined], call: tuple[Any, ...]
+) -> Iterator[Finding]:
+    del history
+    yield at(entry, "sealing key of the member", call[1], entry.event.sealing_key)
 
 
 def _seat_change(
@@ -186,7 +195,10 @@ def _fault(
 ) -> Iterator[Finding]:
     event, (round_, opening) = entry.event, _round(history, entry)
     job, number = history.trail.job, round_.number
-    if event.fault is not MemberFault.EQUIVOCATION:
+    if _PENALISED[event.fault] is PENALISE:
+        yield at(entry, "fault that was shown", event.fault.value, call[2])
+        return
+    if _PENALISED[event.fault] is PENALISE_CERTIFIED:
         others = [
             who
             for who in history.roster
@@ -207,6 +219,7 @@ def _fault(
 # Each check takes the entries of the event that it is registered for.
 _CHECKS: Final[Mapping[type[Event], Callable[..., Iterator[Finding]]]] = {
     events.KeyRegistered: _possession,
+    events.MemberJoined: _joined,
     events.SeatChanged: _seat_change,
     events.RollCommitted: _roll,
     events.RoundFinalised: _result,

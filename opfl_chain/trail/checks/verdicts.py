@@ -112,6 +112,8 @@ def _passed(
             # Without pairs, the chain shows only who could be on the roll.
             on_roll = client in eligible if listed is None else index in listed
             yield at(decided, "a client that passed is on the roll", True, on_roll, who=client)
+    if history.opens_in_mpc:
+        return  # what does not open is left out, audited or not
     for index in sorted(listed or ()):
         client = history.client_at.get(index)
         if client is not None and not round_.is_audited(client):
