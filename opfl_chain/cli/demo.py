@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -140,8 +141,9 @@ def demo(
       poison              commits to wrong labels from the start: no audit sees it
       withhold-answer     does not answer its audit
       evade               answers two members only; others can relay it
-      withhold-shares, wrong-opening, wrong-commitment, spoil-shares, spoil-answer,
-      two-contributions, two-answers, other-input, split, high-s: false bundles
+      withhold-shares, wrong-opening, wrong-commitment, spoil-shares, spoil-two,
+      spoil-answer, two-contributions, two-answers, stale-answer, other-input, split,
+      high-s              false bundles
       forge               ten times the gradient, with a forged proof
       ATTACK+BUNDLE       both: amplify:10+evade
 
@@ -153,10 +155,11 @@ def demo(
       few, refuse-deliveries    keeps clients off its list
       copy, skip-audits         takes no part in audits
       lie, withhold-verdict     attests falsely, or nothing
-      sums, withhold-beacon, high-s
+      sums, withhold-beacon, high-s, leak
+      ATTACK+ATTACK             both, in different duties: flip+sums
 
     \b
-    Attacks of the server: wrong-model, wrong-model-hash
+    Attacks of the server: wrong-model, wrong-model-hash, idle
 
     Examples:
 
@@ -236,7 +239,7 @@ def _plan(
 ) -> Plan:
     """Make the plan; an error names the invalid option."""
     from opfl_chain.adversaries.gradients.attack import AttackError
-    from opfl_chain.adversaries.members import MEMBERS
+    from opfl_chain.adversaries.members import member_named
     from opfl_chain.adversaries.servers import SERVERS
     from opfl_chain.jobs.localnet.daemon import PlanInvalid
     from opfl_chain.jobs.localnet.plan import Plan
@@ -255,8 +258,8 @@ def _plan(
         raise typer.BadParameter(
             f"unknown data set {dataset!r}, known: {known}", param_hint="--dataset"
         )
-    _require_attack("--bad-member", bad_member, MEMBERS.names())
-    _require_attack("--bad-server", bad_server, SERVERS.names())
+    _require_attack("--bad-member", bad_member, member_named)
+    _require_attack("--bad-server", bad_server, SERVERS.__getitem__)
     named = list(CHEATS) if cheats is None else [name for name in cheats if name != "none"]
     if clients - len(named) < 1:
         raise typer.BadParameter(
@@ -286,11 +289,14 @@ def _plan(
     return plan
 
 
-def _require_attack(option: str, name: str | None, known: list[str]) -> None:
-    if name is not None and name not in known:
-        raise typer.BadParameter(
-            f"unknown attack {name!r}, known: {', '.join(known)}", param_hint=option
-        )
+def _require_attack(option: str, name: str | None, find: Callable[[str], object]) -> None:
+    from opfl_chain.adversaries.clients import CheatUnknown
+
+    try:
+        if name is not None:
+            find(name)
+    except CheatUnknown as error:
+        raise typer.BadParameter(str(error), param_hint=option) from None
 
 
 def _require_dataset(name: str) -> None:
