@@ -63,9 +63,9 @@ class TestLiar(OneBadMember):
 
 
 class TestSilentMember(OneBadMember):
-    """`few`, `high-s`, `reveal-others` and `withhold-verdict`."""
+    """`few`, `reveal-others` and `withhold-verdict`."""
 
-    scenario = job("few+high-s+reveal-others+withhold-verdict")
+    scenario = job("few+reveal-others+withhold-verdict")
     faults = paid_for("FALSEHOOD", "SILENCE")
 
     def test_it_loses_its_stake(self, outcome):
@@ -83,9 +83,12 @@ class TestFramingMember(OneBadMember):
 
 
 class TestCopyingMember(OneBadMember):
-    """`copy` and `split`: its client answers to it alone, and it tells nobody."""
+    """`copy` and `split`: its client answers to it alone, and it tells nobody.
 
-    scenario = job("copy", "amplify:10+split")
+    `high-s`: what it says otherwise, nobody can use.
+    """
+
+    scenario = job("copy+high-s", "amplify:10+split")
     faults = paid_for("ABSENCE")
     outcome_of_cheat = UNANSWERED
 
