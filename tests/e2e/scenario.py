@@ -10,6 +10,9 @@ from opfl_chain.adversaries.clients import DELIVERIES, JOINED_BY, cheats_in
 from opfl_chain.jobs.localnet.localnet import Localnet
 from opfl_chain.jobs.localnet.outcome import JobOutcome
 from opfl_chain.jobs.localnet.plan import Plan
+from opfl_chain.roles.member.proved_audits import ANSWERS_FILE
+from opfl_chain.trail import Report
+from opfl_chain.trail.answers import check_published
 
 UNSEEN = ("poison", "drift:0.05")
 """Attacks that no audit can detect: wrong data, and deviations within the boundary."""
@@ -84,6 +87,11 @@ class Played:
     def client(self, cheat: str) -> str:
         """The client that cheats in this way."""
         return f"client-{list(self.scenario.plan.clients).index(cheat)}"
+
+    def check_published(self, name: str) -> Report:
+        """Recompute the verdicts from the answers that a member may publish."""
+        path = self.folder / "state" / name / ANSWERS_FILE
+        return check_published(self.outcome.trail, [path])
 
     def events(self, name: str) -> list[dict[str, object]]:
         """Log entries of a daemon, over all of its starts."""

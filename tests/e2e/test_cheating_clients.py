@@ -112,5 +112,15 @@ class TestFalseBundles(EveryJob):
     def test_honest_work_passes(self, outcome):
         assert [outcome.verdict(t, name) for t in (0, 1) for name in HONEST] == [PASSED] * 6
 
+    @pytest.mark.parametrize("name", ["member-0", "member-1", "member-2"])
+    def test_verdicts_follow_from_the_answers_that_members_publish(self, played, name):
+        report = played.check_published(name)
+        assert report.first_failure is None
+        assert sum(report.facts.values()) > len(BUNDLES)
+
+    def test_members_exchange_kilobytes(self, played):
+        ended = [event for event in played.events("member-0") if event["event"] == "ended"]
+        assert "mpc_bytes_sent" not in ended[-1]
+
     def test_members_do_what_the_idle_server_does_not(self, outcome):
         assert outcome.gas.get("server", 0) == 0

@@ -5,19 +5,19 @@ from scenario import Scenario
 
 from opfl_chain.adversaries.members import MEMBERS
 from opfl_chain.chain.terms import DEPOSIT, STAKE
-from opfl_chain.jobs.localnet.outcome import OUTSIDE, PASSED, UNANSWERED
+from opfl_chain.jobs.localnet.outcome import ACQUITTED, OUTSIDE, PASSED
 
 HONEST = ("client-0", "client-1", "client-2")
 CHEAT = "client-3"
 BAD = "member-0"
 
 
-def job(bad, attack="amplify:10", audit="proved"):
-    """Plan a job of two rounds in which everyone is audited and the first member is bad."""
+def job(bad, attack="amplify:10", audit="proved", rounds=2):
+    """Plan a job in which everyone is audited and the first member is bad."""
     return Scenario.of(
         clients=(None, None, None, attack),
         members=(bad, None, None),
-        rounds=2,
+        rounds=rounds,
         audit_rate=1.0,
         audit=audit,
     )
@@ -31,13 +31,11 @@ def paid_for(*faults):
 class OneBadMember(EveryJob):
     """Attacks in different duties do not disturb each other, so that one member plays several."""
 
-    outcome_of_cheat = OUTSIDE
-
     def test_honest_work_passes(self, outcome):
         assert [outcome.verdict(t, name) for t in (0, 1) for name in HONEST] == [PASSED] * 6
 
     def test_cheat_is_charged_in_full(self, outcome):
-        assert outcome.charged() == {(0, CHEAT): self.outcome_of_cheat}
+        assert outcome.charged() == {(0, CHEAT): OUTSIDE}
         assert outcome.lost_wei(CHEAT) == DEPOSIT
 
     def test_standby_takes_the_seat_of_the_member_at_fault(self, outcome):
@@ -56,6 +54,15 @@ class TestLiar(OneBadMember):
 
     def test_it_loses_its_stake(self, outcome):
         assert outcome.lost_wei(BAD) == STAKE
+
+    def test_standby_serves_in_the_second_round(self, outcome):
+        assert outcome.seats(1) == ("standby-0", "member-1", "member-2")
+        assert outcome.attested(1) == set(outcome.seats(1))
+
+    def test_published_answers_name_it(self, played):
+        report = played.check_published("member-1")
+        assert report.first_failure is None
+        assert any(played.outcome.address(BAD) in note for note in report.notes)
 
     def test_without_a_beacon_everybody_is_audited(self, outcome):
         assert outcome.history.rounds[0].beacon is None
@@ -83,17 +90,16 @@ class TestFramingMember(OneBadMember):
 
 
 class TestCopyingMember(OneBadMember):
-    """`copy` and `split`: its client answers to it alone, and it tells nobody.
+    """`copy` and `split`: its client answers to it alone, and the others fetch the answer.
 
-    `high-s`: what it says otherwise, nobody can use.
+    `high-s`: nobody takes what it says otherwise.
     """
 
     scenario = job("copy+high-s", "amplify:10+split")
     faults = paid_for("ABSENCE")
-    outcome_of_cheat = UNANSWERED
 
-    def test_it_pays_for_its_absence(self, outcome):
-        assert outcome.lost_wei(BAD) == STAKE // 5
+    def test_it_pays_for_every_absence(self, outcome):
+        assert outcome.lost_wei(BAD) == len(outcome.penalties()) * (STAKE // 5) > 0
 
 
 class TestLeakingMember(OneBadMember):
@@ -110,10 +116,24 @@ class TestLeakingMember(OneBadMember):
 
 
 class TestAbsentMember(OneBadMember):
-    """`skip-audits` where members replay inside MPC: nobody can be replayed in that round."""
+    """`skip-audits` where members replay inside MPC, which takes all three.
 
-    scenario = job("skip-audits", audit="guided")
+    Nobody can be replayed before the verdict. While all audits are held nobody can contribute, so
+    the next round is void. Then the standby has the seat, and replays what was left.
+    """
+
+    scenario = job("skip-audits", audit="guided", rounds=3)
     faults = paid_for("ABSENCE", "SILENCE")
+    void = frozenset({1})
+    away = frozenset((1, name) for name in HONEST)
+
+    def test_honest_work_passes(self, outcome):
+        assert [outcome.verdict(0, name) for name in HONEST] == [ACQUITTED] * 3
+        assert [outcome.verdict(2, name) for name in HONEST] == [PASSED] * 3
+
+    def test_honest_members_attest_in_every_round(self, outcome):
+        assert outcome.attested(0) == {"member-1", "member-2"}
+        assert outcome.attested(2) == {"standby-0", "member-1", "member-2"}
 
 
 class TestLiarInMpc(OneBadMember):
