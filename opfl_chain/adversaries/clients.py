@@ -28,7 +28,7 @@ from opfl_chain.system.plugins import Registry
 T = TypeVar("T")
 Parcels = Mapping[int, Parcel]
 """What is sent, by seat."""
-_JOINED_BY: Final = "+"
+JOINED_BY: Final = "+"
 """Joins an attack on gradients and a false delivery: `scale:10+evade`."""
 
 
@@ -117,11 +117,19 @@ class SpoilsEnvelopes(Conduct):
     """Seals another key to the member in seat 0, in its contribution."""
 
     KIND = BundleKind.CONTRIBUTION
+    ENVELOPES = 1
 
     def parcels(self, sharing: Sharing, kind: BundleKind) -> Parcels:
         if kind is not self.KIND:
             return super().parcels(sharing, kind)
-        return _to_all(sharing.sign(spoiled(sharing.seal(kind, sharing.parts(kind)))))
+        false = spoiled(sharing.seal(kind, sharing.parts(kind)), self.ENVELOPES)
+        return _to_all(sharing.sign(false))
+
+
+class SpoilsForTwo(SpoilsEnvelopes):
+    """Seals another key to both holders of component 0, in its contribution."""
+
+    ENVELOPES = 2
 
 
 class SpoilsAnswer(SpoilsEnvelopes):
@@ -149,6 +157,20 @@ class AnswersDifferently(SendsTwo):
     KIND = BundleKind.ANSWER
 
 
+class AnswersOnceForAll(Conduct):
+    """Sends its first answer, signature included, in every later audit as well."""
+
+    def __init__(self) -> None:
+        self._first: Parcels = {}
+
+    def parcels(self, sharing: Sharing, kind: BundleKind) -> Parcels:
+        sent = super().parcels(sharing, kind)
+        if kind is BundleKind.ANSWER:
+            self._first = self._first or sent
+            return self._first
+        return sent
+
+
 class SignsWithHighS(Conduct):
     """Signs all bundles with the twin of its signature that contracts refuse."""
 
@@ -172,9 +194,11 @@ DELIVERIES: Final = cheats_of(
         "wrong-commitment": CommitsToAnother,
         "other-input": AnswersWithAnotherInput,
         "spoil-shares": SpoilsEnvelopes,
+        "spoil-two": SpoilsForTwo,
         "spoil-answer": SpoilsAnswer,
         "two-contributions": SendsTwo,
         "two-answers": AnswersDifferently,
+        "stale-answer": AnswersOnceForAll,
         "high-s": SignsWithHighS,
     },
 )
@@ -228,7 +252,7 @@ def conduct_named(cheat: str) -> Conduct:
     for cheats in (DELIVERIES, PROOFS):
         if cheat in cheats:
             return cheats[cheat]()
-    attack, _, delivery = cheat.partition(_JOINED_BY)
+    attack, _, delivery = cheat.partition(JOINED_BY)
     try:
         return AttackingConduct(attack_named(attack), DELIVERIES[delivery]() if delivery else None)
     except UnknownAttack:
@@ -245,15 +269,18 @@ def cheats_in(cheat: str, t: int, first: int) -> bool:
 
     Some attacks are honest now and then.
     """
-    attack, _, delivery = cheat.partition(_JOINED_BY)
+    attack, _, delivery = cheat.partition(JOINED_BY)
     if cheat in DELIVERIES or cheat in PROOFS or delivery:
         return True
     return attack_named(attack).cheats_in(t, first)
 
 
-def spoiled(bundle: Bundle) -> Bundle:
-    """Return a bundle whose first envelope, of component 0 for seat 0, holds another key."""
-    return replace(bundle, envelopes=(bytes(32), *bundle.envelopes[1:]))
+def spoiled(bundle: Bundle, count: int = 1) -> Bundle:
+    """Return a bundle whose first envelopes hold other keys.
+
+    The first is of component 0 for seat 0, the second for the other holder of that component.
+    """
+    return replace(bundle, envelopes=(*[bytes(32)] * count, *bundle.envelopes[count:]))
 
 
 def with_high_s(signature: bytes) -> bytes:

@@ -8,6 +8,7 @@ from typing import Final
 
 from opfl_chain.adversaries.clients import cheats_of
 from opfl_chain.roles.evidence import SignedResult
+from opfl_chain.roles.node import Moment
 from opfl_chain.roles.round_driver import RoundDriver
 from opfl_chain.roles.server.server import Server
 from opfl_chain.roles.view.view import RoundView
@@ -37,10 +38,25 @@ class PostsWrongModelHash(Server):
     ROUND_DRIVER = FalseRoundDriver
 
 
+class IdleRoundDriver(RoundDriver):
+    def act(self, now: Moment, place: int) -> None:
+        del now, place
+
+
+class Idles(Server):
+    """Opens and ends no round, so that others have to."""
+
+    ROUND_DRIVER = IdleRoundDriver
+
+
 SERVERS: Final = cheats_of(
     "servers",
     Server,
-    {"wrong-model": ServesWrongModels, "wrong-model-hash": PostsWrongModelHash},
+    {
+        "wrong-model": ServesWrongModels,
+        "wrong-model-hash": PostsWrongModelHash,
+        "idle": Idles,
+    },
 )
 
 

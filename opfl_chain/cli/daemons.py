@@ -144,9 +144,9 @@ def committee(file: File, example: Annotated[bool, example_option(COMMITTEE)] = 
     keep_freed_memory()
     kind: type[Member] = Member
     if settings.cheat is not None:
-        from opfl_chain.adversaries.members import MEMBERS
+        from opfl_chain.adversaries.members import member_named
 
-        kind = MEMBERS[settings.cheat]
+        kind = member_named(settings.cheat)
     with kind(settings) as node:
         serve(node)
 

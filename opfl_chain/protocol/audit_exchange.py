@@ -359,6 +359,29 @@ def _decide(
     return Conclusion(outcome, tuple(disputes), tuple(unconfirmed), tuple(sorted(liars)))
 
 
+def shirking_seats(
+    reports: Mapping[int, Report], reveals: Mapping[int, Reveal], sealed_to: Collection[int]
+) -> set[int]:
+    """Return the seats that said less in a session than they could.
+
+    They reported or revealed nothing, revealed no words that they had committed to, or said nothing
+    about an answer that both others have opened: two seats hold all components of it, and whoever
+    it is sealed to, ``sealed_to``, can open it as well.
+    """
+    found = {seat for seat in range(COMPONENTS) if seat not in reports or seat not in reveals}
+    for seat, report in reports.items():
+        opened = {client for client, row in report.rows.items() if isinstance(row, ReportRow)}
+        if seat in reveals and not opened <= set(reveals[seat].answers):
+            found.add(seat)
+        others = [reports[each].rows for each in reports if each != seat]
+        if seat not in sealed_to or len(others) < COMPONENTS - 1:
+            continue
+        for client in set(others[0]) & set(others[1]) - set(report.rows):
+            if all(isinstance(rows[client], ReportRow) for rows in others):
+                found.add(seat)
+    return found
+
+
 def verdict_of(
     clients: Iterable[ClientIndex],
     audited: Collection[ClientIndex],

@@ -20,7 +20,7 @@ from opfl_chain.adversaries.clients import (
 )
 from opfl_chain.adversaries.gradients import registry
 from opfl_chain.adversaries.gradients.attack import Attack, AttackState, UnknownAttack
-from opfl_chain.adversaries.members import MEMBERS
+from opfl_chain.adversaries.members import MEMBERS, member_named
 from opfl_chain.adversaries.servers import SERVERS
 from opfl_chain.adversaries.strangers import STRANGERS, Stranger
 from opfl_chain.protocol.bundle import BundleKind
@@ -110,6 +110,16 @@ def test_cheats_of_each_role_are_of_its_class() -> None:
     assert all(issubclass(MEMBERS[name], Member) for name in MEMBERS.names())
     assert all(issubclass(SERVERS[name], Server) for name in SERVERS.names())
     assert all(issubclass(STRANGERS[name], Stranger) for name in STRANGERS.names())
+
+
+def test_cheats_of_a_member_may_be_joined_if_they_are_about_different_duties() -> None:
+    joined = member_named("equivocate+flip+lie")
+    assert issubclass(joined, (MEMBERS["equivocate"], MEMBERS["flip"], MEMBERS["lie"]))
+    assert joined.MESSAGES is MEMBERS["equivocate"].MESSAGES
+    assert joined.PROVED_AUDITS is MEMBERS["flip"].PROVED_AUDITS
+    assert joined.attest is MEMBERS["lie"].attest
+    with pytest.raises(CheatUnknown, match="flip\\+frame"):
+        member_named("flip+frame")
 
 
 def test_an_attacking_client_remembers_from_round_to_round() -> None:

@@ -14,9 +14,12 @@ import pytest
 from opfl_chain.protocol.audit_exchange import (
     Answers,
     Conclusion,
+    Report,
     ReportRow,
+    Reveal,
     Row,
     conclude,
+    shirking_seats,
     verdict_of,
 )
 from opfl_chain.protocol.holders import weigh
@@ -229,3 +232,54 @@ def test_no_bad_referee_makes_a_wrong_sum() -> None:
 def test_a_sum_of_one_member_is_not_complete() -> None:
     found = agree({0: stated(0, HASHES)})
     assert found.hashes == {0: HASHES[0], 1: HASHES[1]}
+
+
+# --- members that say less than they could
+
+TOLD = {
+    seat: (
+        Report(seat, STATE, {4: ReportRow(LEAVES, words_of(seat, GOOD).commitment)}),
+        Reveal(seat, {4: words_of(seat, GOOD)}),
+    )
+    for seat in SEATS
+}
+SILENT = Report(1, STATE, {}), Reveal(1, {})
+
+
+def shirking(
+    *changed: tuple[int, tuple[Report | None, Reveal | None]], sealed_to: range = SEATS
+) -> set[int]:
+    told = {**TOLD, **dict(changed)}
+    reports = {seat: report for seat, (report, _) in told.items() if report is not None}
+    reveals = {seat: reveal for seat, (_, reveal) in told.items() if reveal is not None}
+    return shirking_seats(reports, reveals, sealed_to)
+
+
+def test_nobody_shirks_who_reports_and_reveals() -> None:
+    assert shirking() == set()
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        (None, TOLD[1][1]),
+        (TOLD[1][0], None),
+        (TOLD[1][0], Reveal(1, {})),
+        SILENT,
+    ],
+)
+def test_member_that_says_less_than_it_could_shirks(
+    told: tuple[Report | None, Reveal | None],
+) -> None:
+    assert shirking((1, told)) == {1}
+
+
+def test_answer_that_another_seat_could_not_open_either_blames_nobody() -> None:
+    """A client can spoil a component of two seats, and the third one finds nothing wrong."""
+    unopened = Report(2, STATE, {4: COMPLAINT[2]}), Reveal(2, {})
+    assert shirking((1, SILENT), (2, unopened)) == set()
+    assert shirking((1, SILENT), (2, (Report(2, STATE, {}), Reveal(2, {})))) == set()
+
+
+def test_member_that_took_its_seat_later_may_lack_keys() -> None:
+    assert shirking((1, SILENT), sealed_to=range(1)) == set()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from opfl_chain.adversaries.clients import CheatUnknown, conduct_named
-from opfl_chain.adversaries.members import MEMBERS
+from opfl_chain.adversaries.members import member_named
 from opfl_chain.adversaries.servers import SERVERS
 from opfl_chain.chain.bindings.types import JobTerms, Phases
 from opfl_chain.chain.devnet import Backend
@@ -91,7 +91,7 @@ class Plan:
         for cheat in self.clients:
             _require_known(cheat, conduct_named)
         for cheat in (*self.members, *self.standbys):
-            _require_known(cheat, MEMBERS.__getitem__)
+            _require_known(cheat, member_named)
         _require_known(self.server, SERVERS.__getitem__)
 
     @property

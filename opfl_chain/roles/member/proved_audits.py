@@ -23,6 +23,7 @@ from opfl_chain.protocol.audit_exchange import (
     Row,
     conclude,
     proof_context,
+    shirking_seats,
 )
 from opfl_chain.protocol.bundle import complain, complaint_stands
 from opfl_chain.protocol.delivery import Claim, Delivery, check_delivery
@@ -94,6 +95,9 @@ class ProvedAudits(JointAudits):
             ends.update(dict.fromkeys(unaudited, Outcome.PASSED))
         if not answers:
             return ends
+        if not self._have_all(hearing, answers) and not now.has_come(hearing.ends(2).said):
+            self._parts.node.agenda.again()  # who has one may be back soon
+            return None
         try:
             if not self._is_stated(hearing.round):
                 return ends
@@ -110,6 +114,11 @@ class ProvedAudits(JointAudits):
                 opening = hearing.round.opening
                 self._parts.store.keep_invalid_answer(opening, client, answers[client])
         return ends
+
+    def _have_all(self, hearing: Hearing, answers: Mapping[Address, bytes]) -> bool:
+        """Return whether we have every answer that we have to report on."""
+        here = self._parts.answer_intake.hashes(hearing.round)
+        return all(each in here.get(client, ()) for client, each in answers.items())
 
     def _exchange(
         self,
@@ -282,12 +291,19 @@ class ProvedAudits(JointAudits):
     # --- faults of peers
 
     def _blame(
-        self, hearing: Hearing, equivocators: set[int], *heard: Mapping[int, Report | Reveal]
+        self,
+        hearing: Hearing,
+        equivocators: set[int],
+        reports: Mapping[int, Report],
+        reveals: Mapping[int, Reveal],
     ) -> None:
-        """Note who said nothing that can be read; who said two things pays for that already."""
-        for seat, member in enumerate(self._parts.messages.seats(hearing.round)):
-            if seat not in equivocators and any(seat not in each for each in heard):
-                self._parts.charges.note(hearing.round, member, MemberFault.ABSENCE)
+        """Note who said less than it could; who said two things pays for that already."""
+        round_, view = hearing.round, self._parts.node.view
+        seats, original = self._parts.messages.seats(round_), view.round(round_.number) or round_
+        opened_with = view.seats_of(original)
+        sealed_to = [seat for seat, member in enumerate(seats) if member == opened_with[seat]]
+        for seat in shirking_seats(reports, reveals, sealed_to) - equivocators:
+            self._parts.charges.note(round_, seats[seat], MemberFault.ABSENCE)
 
     def _name(self, round_: RoundView, client: Address, conclusion: Conclusion) -> None:
         seats = self._parts.messages.seats(round_)
