@@ -16,7 +16,6 @@ from opfl_chain.mpc.audit.judge import Rules
 from opfl_chain.mpc.replay.default_policy import default_policy
 from opfl_chain.mpc.replay.replays import Replays
 from opfl_chain.protocol.bundle import Bundle, BundleKind, Limits
-from opfl_chain.protocol.randomness import audit_rate_of
 from opfl_chain.protocol.sealing import derived_key
 from opfl_chain.roles.job_file import first_model_hash
 from opfl_chain.roles.node import Moment, Node
@@ -47,7 +46,7 @@ class JobPlayer(ContractPlayer):
             members=[member.address for member in self.members],
             standbys=[standby.address for standby in self.standbys] if standbys else (),
             treasury=self.treasury.address,
-            audit_rate=audit_rate_of(AUDIT_RATE),
+            audit_rate=self.policy.audit_rate,
             rounds=rounds,
             phases=phases,
         )

@@ -53,8 +53,7 @@ class Contributions:
 
     def roll(self, round_: RoundView) -> Roll | None:
         """The roll on chain with its content hashes, which only members know."""
-        if self._newcomers.is_newcomer(round_, self._node.address):
-            self._newcomers.fetch_roll(round_)
+        self._newcomers.fetch_roll(round_)
         entries = self._store.roll(round_.opening)
         if round_.roll is None or not entries:
             return None

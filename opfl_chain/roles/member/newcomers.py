@@ -86,7 +86,7 @@ class Newcomers:
         return first, second
 
     def fetch_roll(self, round_: RoundView) -> None:
-        """Have the entries of a roll that we did not agree on ourselves."""
+        """Have the entries of a roll that is on chain before we agreed on it ourselves."""
         if round_.roll is None or self._store.roll(round_.opening):
             return
         clients = {each.index: each.address for each in self._node.view.clients().values()}
