@@ -1,4 +1,4 @@
-"""Conclusions of audits and sums, for everything that one member, or a referee, can do.
+"""Conclusions of audits, for everything that one member, or a referee, can do.
 
 Words are taken from small answers that accept or not, so that all ways of a liar can be played.
 """
@@ -27,7 +27,6 @@ from opfl_chain.protocol.proof.answers import accepts
 from opfl_chain.protocol.proof.folding import Answer
 from opfl_chain.protocol.sealing import derived_key, file_complaint
 from opfl_chain.protocol.shares import held_indices
-from opfl_chain.protocol.sums import AgreedSum, agree
 from opfl_chain.protocol.verdict import Outcome
 
 STATE, ELSEWHERE = b"t" * 32, b"e" * 32
@@ -192,46 +191,6 @@ def test_the_verdict_has_who_is_not_audited_and_who_passed() -> None:
     }
     verdict = verdict_of(range(7), {1, 2, 3, 4, 5}, ends)
     assert verdict.passed == {0, 1, 6}
-
-
-# --- sums
-
-HASHES = {k: bytes([k + 1]) * 32 for k in SEATS}
-LIES = [b"x" * 32, b"y" * 32]
-
-
-def stated(seat: int, hashes: Mapping[int, bytes]) -> tuple[bytes, bytes]:
-    own, following = held_indices(seat)
-    return hashes[own], hashes[following]
-
-
-def test_no_liar_makes_a_wrong_sum() -> None:
-    for liar in SEATS:
-        own, following = held_indices(liar)
-        versions = product((HASHES[own], *LIES), (HASHES[following], *LIES))
-        for told in [None, *versions]:
-            parts = {seat: stated(seat, HASHES) for seat in SEATS if seat != liar}
-            if told is not None:
-                parts[liar] = told
-            found = agree(parts)
-            assert set(found.hashes.items()) <= set(HASHES.items())
-            assert all(liar in seats for seats in found.disputes.values())
-            assert found.liars == ()
-            judged = agree(parts, {k: HASHES[k] for k in found.disputes})
-            assert judged.hashes == HASHES
-            assert judged.liars == ((liar,) if found.disputes else ())
-
-
-def test_no_bad_referee_makes_a_wrong_sum() -> None:
-    parts = {seat: stated(seat, HASHES) for seat in SEATS}
-    for away in (None, *SEATS):
-        present = {seat: each for seat, each in parts.items() if seat != away}
-        assert agree(present, dict.fromkeys(SEATS, LIES[0])) == AgreedSum(HASHES)
-
-
-def test_a_sum_of_one_member_is_not_complete() -> None:
-    found = agree({0: stated(0, HASHES)})
-    assert found.hashes == {0: HASHES[0], 1: HASHES[1]}
 
 
 # --- members that say less than they could
