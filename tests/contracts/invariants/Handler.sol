@@ -821,8 +821,14 @@ contract Handler is Protocol {
         JobId job = allJobs[dice % allJobs.length];
         dice >>= 8;
         if (dice % 4 == 0) _takeCredit(members[(dice >> 2) % ROSTER].addr);
-        else if (dice % 4 == 1) _takeStakes(job);
+        else if (dice % 4 == 1) _takeAllStakes();
         else _take(job, Role.Client, clients[(dice >> 2) % CLIENTS].addr);
+    }
+
+    function _takeAllStakes() private {
+        for (uint256 j = 0; j < allJobs.length; ++j) {
+            _takeStakes(allJobs[j]);
+        }
     }
 
     function _takeStakes(JobId job) private {

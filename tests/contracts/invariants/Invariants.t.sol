@@ -142,7 +142,7 @@ contract InvariantsTest is Test {
         uint256[42] memory reached;
         uint256 start = vm.snapshotState();
         for (uint256 run = 0; run < 32; ++run) {
-            for (uint256 i = 0; i < 160; ++i) {
+            for (uint256 i = 0; i < 240; ++i) {
                 handler.act((run << 128) | i);
             }
             for (uint256 i = 0; i < outcomes.length; ++i) {
