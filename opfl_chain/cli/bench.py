@@ -59,9 +59,9 @@ def gas(
 ) -> None:
     """Show the gas cost of every action of every role.
 
-    Runs every kind of transaction once on a fresh chain: both kinds of
-    commitments, the beacon as aggregate and as partial signatures, slashes,
-    vetoes, penalties, withdrawals.
+    Runs every kind of transaction once on a fresh chain: rolls with and
+    without pairs, the beacon as aggregate and as partial signatures, claims,
+    charges, penalties, a change of seats, withdrawals.
     """
     costs = measure(chain)
     Console().print(terminal_table(GAS_COLUMNS, gas_rows(costs)))
