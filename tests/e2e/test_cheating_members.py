@@ -90,12 +90,9 @@ class TestFramingMember(OneBadMember):
 
 
 class TestCopyingMember(OneBadMember):
-    """`copy` and `split`: its client answers to it alone, and the others fetch the answer.
+    """`copy` and `split`: its client answers to it alone, and the others fetch the answer."""
 
-    `high-s`: nobody takes what it says otherwise.
-    """
-
-    scenario = job("copy+high-s", "amplify:10+split")
+    scenario = job("copy", "amplify:10+split")
     faults = paid_for("ABSENCE")
 
     def test_it_pays_for_every_absence(self, outcome):
@@ -118,11 +115,12 @@ class TestLeakingMember(OneBadMember):
 class TestAbsentMember(OneBadMember):
     """`skip-audits` where members replay inside MPC, which takes all three.
 
+    With `high-s` nobody can use what it says otherwise either.
     Nobody can be replayed before the verdict. While all audits are held nobody can contribute, so
     the next round is void. Then the standby has the seat, and replays what was left.
     """
 
-    scenario = job("skip-audits", audit="guided", rounds=3)
+    scenario = job("skip-audits+high-s", audit="guided", rounds=3)
     faults = paid_for("ABSENCE", "SILENCE")
     void = frozenset({1})
     away = frozenset((1, name) for name in HONEST)
