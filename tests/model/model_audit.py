@@ -114,7 +114,7 @@ def report(state: State, choose: Choose, rules: Rules) -> State:
     own = {seat: message(("report", _plan(state, seat))) for seat in state.honest_seats}
     lies = LIES if state.kind == PROVED else ("right", "complaint")
     plans = product(lies, repeat=len(state.answers))
-    options = [message(("report", each)) for each in plans if len({*each} - {"right"}) < 2]
+    options = [message(("report", each)) for each in plans if _is_simple(each, state)]
     state, values, doubles = step(state, choose, rules, "report", own, options, False)
     plan = _said(values, state.rogue_seat)
     complained = {
@@ -127,6 +127,11 @@ def report(state: State, choose: Choose, rules: Rules) -> State:
     if state.kind == PROVED and plan is None and state.rogue_seat is not None and not doubles:
         state = replace(state, absent=True)
     return state
+
+
+def _is_simple(plan: Sequence[str], state: State) -> bool:
+    """Return whether the byzantine member lies in one way, about one or all; later about all."""
+    return len({*plan} - ({"right"} if state.attempt == 0 else set())) < 2
 
 
 def _plan(state: State, seat: int) -> tuple[str, ...]:
