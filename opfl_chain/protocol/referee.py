@@ -1,7 +1,7 @@
 """What members hand to a standby that settles a dispute: keys of single components.
 
 A key opens one component of one bundle, which tells nothing about the words. What is wanted counts
-if two seats say it; a key may come from any holder, because what it opens is bound by leaf hashes.
+if two seats want the very same; a key may come from any holder, because what it opens is bound by leaf hashes.
 A referee opens at most two components of a contribution, as many as any member holds.
 """
 
@@ -95,9 +95,13 @@ class HandOver:
 
 
 def agreed_wanted(handed: Iterable[HandOver]) -> list[Wanted]:
-    """Return what two seats want, without what would show a contribution as a whole."""
-    named = Counter(wanted for each in handed for wanted in each.keys)
-    found = [wanted for wanted, count in named.items() if count >= SEATS_NEEDED]
+    """Return what two seats want, without what would show a contribution as a whole.
+
+    They must want the same in all: honest seats do. Of what they have in common only, a seat could
+    leave a part out, and the referee would add up another sum than the one that is disputed.
+    """
+    named = Counter(frozenset(each.keys) for each in handed)
+    found = next((each for each, count in named.items() if count >= SEATS_NEEDED), frozenset())
     components = Counter(wanted.client for wanted in found)
     return sorted(
         (wanted for wanted in found if components[wanted.client] <= MOST_COMPONENTS), key=_place
