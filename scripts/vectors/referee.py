@@ -20,11 +20,11 @@ def referee() -> Vector:
     answer, other, nothing = *words("answer to hand over", 2), bytes(32)
     whole = [(4, k, content, answer) for k in range(3)]
     handed = [
-        {(2, 1, content, answer): (keys[0][1], answer), (2, 0, content, answer): (nothing, other)},
+        {(2, 1, content, answer): (keys[0][1], answer), (3, 0, content, nothing): (nothing, other)},
+        {(2, 1, content, answer): (nothing, nothing), (2, 0, content, other): (other, other)},
         {(2, 1, content, answer): (keys[1][0], answer), (3, 0, content, nothing): (other, nothing)},
-        {(3, 0, content, nothing): (nothing, nothing), (2, 0, content, other): (other, other)},
     ]
-    for each in handed[:2]:
+    for each in handed[::2]:
         each.update(dict.fromkeys(whole, (nothing, nothing)))
     wanted = spec.agreed_wanted([set(each) for each in handed])
     assert wanted == [(2, 1, content, answer), (3, 0, content, nothing)]

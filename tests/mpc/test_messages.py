@@ -191,8 +191,8 @@ def test_arguments_and_results_are_as_annotated() -> None:
 
     faults = [2, None]
     typed = typed_arguments(procedure, {"count": 1, "faults": faults})
-    assert typed["faults"] == [Outcome.UNANSWERED, None]
-    assert typed["faults"][0] is Outcome.UNANSWERED
+    assert typed["faults"] == [Outcome.OUTSIDE, None]
+    assert typed["faults"][0] is Outcome.OUTSIDE
     assert typed_result(procedure, [1, 2]) == (1, 2)
     for wrong in ({"count": True}, {"count": "1"}, {"count": 1.0}, {"faults": [9]}, {"faults": 1}):
         with pytest.raises(FrameInvalid, match=f"argument '{next(iter(wrong))}'"):
