@@ -19,15 +19,17 @@ def referee() -> Vector:
     ]
     answer, other, nothing = *words("answer to hand over", 2), bytes(32)
     whole = [(4, k, content, answer) for k in range(3)]
+    places = [(2, 1, content, answer), (3, 0, content, nothing), *whole]
+    zeros = dict.fromkeys(places, (nothing, nothing))
     handed = [
-        {(2, 1, content, answer): (keys[0][1], answer), (3, 0, content, nothing): (nothing, other)},
-        {(2, 1, content, answer): (nothing, nothing), (2, 0, content, other): (other, other)},
-        {(2, 1, content, answer): (keys[1][0], answer), (3, 0, content, nothing): (other, nothing)},
+        {**zeros, places[0]: (keys[0][1], answer)},
+        {**zeros, places[0]: (keys[1][0], answer), places[1]: (other, nothing)},
+        {places[0]: (nothing, nothing), (2, 0, content, other): (other, other)},
     ]
-    for each in handed[::2]:
-        each.update(dict.fromkeys(whole, (nothing, nothing)))
     wanted = spec.agreed_wanted([set(each) for each in handed])
-    assert wanted == [(2, 1, content, answer), (3, 0, content, nothing)]
+    assert wanted == places[:2]
+    # One seat leaves a component out: then nothing is wanted by two.
+    assert spec.agreed_wanted([set(places), set(places[1:]), set(places[:1])]) == []
     said = [[{1, 9}, {1, 9}, None], [{1}, None, None], [set(), {3}, set()], [{1}, {2}, {3}]]
     return {
         "bodyKeys": keys,
