@@ -92,10 +92,6 @@ class AggregateError(ProtocolError, ValueError):
     """A mean or a hash of weights was asked for of values that have none."""
 
 
-class AnsweredOtherwise(ProtocolError):
-    """A proof on whose words this member has answered to another challenge."""
-
-
 class OutOfMemory(ProtocolError):
     """A statement, a proof or an answer that this machine has no memory for."""
 

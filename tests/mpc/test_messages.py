@@ -183,9 +183,7 @@ def test_a_record_of_other_fields_is_refused(change: Any, reason: str) -> None:
 
 
 def test_arguments_and_results_are_as_annotated() -> None:
-    def procedure(
-        runtime: object, *, count: int, faults: list[Outcome | None]
-    ) -> tuple[int, ...]:
+    def procedure(runtime: object, *, count: int, faults: list[Outcome | None]) -> tuple[int, ...]:
         del runtime, count, faults
         return ()
 

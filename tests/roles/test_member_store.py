@@ -52,6 +52,16 @@ def test_the_sum_of_one_verdict_of_an_opening_is_revealed(store):
     assert store.may_sum(ELSEWHERE, b"another")
 
 
+def test_a_referee_never_sees_a_whole_contribution_also_not_in_several_sessions(store):
+    assert [store.may_show(HERE, ALICE, k, most=2) for k in (0, 2, 1, 0)] == [
+        True,
+        True,
+        False,
+        True,
+    ]
+    assert store.may_show(ELSEWHERE, ALICE, 1, most=2)
+
+
 def test_echoes_that_counted_are_fixed_when_a_step_ends(store):
     assert store.concluded(HERE, Slot.LIST) is None
     store.keep_concluded(HERE, Slot.LIST, {0, 2})

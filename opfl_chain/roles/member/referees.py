@@ -29,6 +29,7 @@ from opfl_chain.protocol.proof.answers import Query
 from opfl_chain.protocol.proof.closing import Statement
 from opfl_chain.protocol.proof.folding import Answer
 from opfl_chain.protocol.referee import (
+    MOST_COMPONENTS,
     NOTHING,
     HandedKeys,
     HandOver,
@@ -128,6 +129,10 @@ class Referees:
         for entry in self._parts.store.roll(round_.opening):
             answer = answers.get(entry.address)
             for component in wanted.get(entry.address, ()):
+                if not self._parts.store.may_show(
+                    round_.opening, entry.address, component, MOST_COMPONENTS
+                ):
+                    continue
                 keys = HandedKeys()
                 if component in held_indices(seat):
                     keys = self._keys(round_, entry, component, answer)

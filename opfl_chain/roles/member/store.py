@@ -54,6 +54,9 @@ CREATE TABLE IF NOT EXISTS found_outside (
 CREATE TABLE IF NOT EXISTS invalid_answers (
     opening BLOB, client TEXT, content_hash BLOB, PRIMARY KEY (opening, client, content_hash)
 );
+CREATE TABLE IF NOT EXISTS shown_components (
+    opening BLOB, client TEXT, component INTEGER, PRIMARY KEY (opening, client, component)
+);
 CREATE TABLE IF NOT EXISTS handed_keys (
     opening BLOB, content_hash BLOB, component INTEGER, key BLOB,
     PRIMARY KEY (opening, content_hash, component, key)
@@ -336,6 +339,20 @@ class MemberStore:
             component,
         )
         return [key for (key,) in rows]
+
+    def may_show(self, opening: bytes, client: Address, component: int, most: int) -> bool:
+        """Return whether a referee may see a component: of a contribution so many at most.
+
+        In all sessions of a round together: three components would show it.
+        """
+        query = "SELECT component FROM shown_components WHERE opening = ? AND client = ?"
+        shown = {each for (each,) in self._state.all(query, opening, client)}
+        if component not in shown and len(shown) >= most:
+            return False
+        self._state.write(
+            "INSERT OR IGNORE INTO shown_components VALUES (?, ?, ?)", opening, client, component
+        )
+        return True
 
     def keep_handed_to(self, opening: bytes, member: Address, content_hash: bytes) -> None:
         self._state.write(
