@@ -3,7 +3,6 @@
 import ape
 from eth_utils.crypto import keccak
 from harness import DEPOSIT, STAKE, sign
-
 from opfl_chain.protocol.accumulator import (
     BatchCommitment,
     DirectCommitment,
@@ -11,6 +10,7 @@ from opfl_chain.protocol.accumulator import (
     batch_tree,
     initial_accumulator,
 )
+
 from opfl_chain.protocol.economics import split_slash
 from opfl_chain.protocol.randomness import audit_rate_of, is_audited
 from opfl_chain.protocol.statements import (

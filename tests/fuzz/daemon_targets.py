@@ -8,12 +8,12 @@ from typing import Any
 
 from eth_account import Account
 from fuzz_target import Target
+from opfl_chain.roles.claims import Batch, Entry
 
 from opfl_chain.chain.keys import sign_statement
 from opfl_chain.chain.rpc import tohex
 from opfl_chain.protocol.signatures import SIGNATURE_BYTES
 from opfl_chain.protocol.statements import GradientCommitment, SigningDomain
-from opfl_chain.roles.claims import Batch, Entry
 from opfl_chain.roles.peers import hex_field, object_in
 from opfl_chain.transport.errors import TransportError
 

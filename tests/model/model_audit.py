@@ -76,9 +76,10 @@ def _ways_to_answer(
     clean = Bundle(client, _CLEAN)
     spoilt = [Bundle(client, _FIRST, (seat,)) for seat in range(3)]
     if is_first:
-        return sorted({
-            each for first in spoilt for each in product((None, first, clean), repeat=len(seats))
-        }, key=repr)
+        return sorted(
+            {each for first in spoilt for each in product((None, first, clean), repeat=len(seats))},
+            key=repr,
+        )
     nothing = (None,) * len(seats)
     return [nothing, *((each,) * len(seats) for each in (clean, *spoilt)), (clean, *nothing[1:])]
 
@@ -214,13 +215,13 @@ def _proved(
     def concluded(
         judged: Iterable[Wanted] = (),
     ) -> dict[Bundle, Conclusion]:
-        components = {each: frozenset(w.component for w in judged if w.client == each.client)
-                      for each in state.answers}
+        components = {
+            each: frozenset(w.component for w in judged if w.client == each.client)
+            for each in state.answers
+        }
         found = {}
         for place, each in enumerate(state.answers):
-            told = tuple(
-                (seat, _plan(state, seat)[place], "kept") for seat in state.honest_seats
-            )
+            told = tuple((seat, _plan(state, seat)[place], "kept") for seat in state.honest_seats)
             if rogue is not None and state.plan is not None:
                 told += ((rogue, state.plan[place], revealed),)
             found[each] = _conclusion(
@@ -303,21 +304,20 @@ def _complaint(seat: int) -> Complaint:
 def referee_words(
     state: State, choose: Choose, rules: Rules, wanted: Sequence[Wanted]
 ) -> tuple[State, list[Wanted]]:
-    """Have the standby recompute components; return those for which it answers, once and for all."""
+    """Have the standby recompute components; return those for which it answers, for good."""
     rogue, honest = state.rogue_seat, state.honest_seats
     if not state.bench or not rules.referee or rogue is None:
         return state, []
-    handed = {
-        seat: HandOver({each: _keys(each, seat, _KEY) for each in wanted}) for seat in honest
-    }
-    few = choose("the byzantine member wants", ("the same", "a part", "nothing"))
+    handed = {seat: HandOver({each: _keys(each, seat, _KEY) for each in wanted}) for seat in honest}
+    ways = ("the same", "a part", "nothing") if state.attempt == 0 else ("a part",)
+    few = choose("the byzantine member wants", ways)
     mine = {"the same": list(wanted), "a part": _part(wanted), "nothing": []}[few]
     key = _KEY if few == "a part" else _FALSE_KEY
     handed[rogue] = HandOver({each: _keys(each, rogue, key) for each in mine})
     first, second = honest
     orders = ((rogue, first, second), (rogue, second, first), (first, second, rogue))
     here: list[HandOver] = []
-    for seat in choose("seats come to the referee", orders):
+    for seat in choose("seats come to the referee", orders if state.attempt == 0 else orders[:1]):
         here.append(handed[seat])
         found = rules.wanted(here)
         if found and all(_opens(each, here) for each in found):

@@ -12,7 +12,6 @@ from model_choices import Choose
 from model_roll import deliver, draw, make_roll, name_candidates
 from model_world import (
     FULL,
-    MEETING,
     Rules,
     State,
     amount_paid,
@@ -75,7 +74,9 @@ def add_up(state: State, choose: Choose, rules: Rules) -> State:
         ]
         state, judged = referee_words(state, choose, rules, wanted)
         added = {
-            component: _part(component, [each.client for each in judged if each.component == component])
+            component: _part(
+                component, [each.client for each in judged if each.component == component]
+            )
             for component in {each.component for each in judged}
         }
         agreed = rules.agree(parts, added)
@@ -87,7 +88,11 @@ def add_up(state: State, choose: Choose, rules: Rules) -> State:
         state = certify(state, state.seats[rogue], "absence", others, rules)
     if any(digest != _part(index, passed) for index, digest in agreed.hashes.items()):
         state = fail(state, "SUM another sum than that of the verdict is agreed")
-    if len(passed) > 1 and not rules.one_sum and choose("a fork shows another verdict", (False, True)):
+    if (
+        len(passed) > 1
+        and not rules.one_sum
+        and choose("a fork shows another verdict", (False, True))
+    ):
         state = fail(state, "G4 two sums of a round are revealed")
     return replace(state, final=agreed.is_complete)
 

@@ -229,7 +229,9 @@ def penalise(state: State, member: int, fault: str) -> State:
     return replace(after, at_fault=at_fault, faulty=True, aborts=())
 
 
-def certify(state: State, member: int, fault: str, noted_by: Collection[int], rules: Rules) -> State:
+def certify(
+    state: State, member: int, fault: str, noted_by: Collection[int], rules: Rules
+) -> State:
     """Have a member pay for a fault that others saw; the byzantine member signs whatever it may."""
     signers = set(noted_by) | ({state.byzantine} if state.byzantine is not None else set())
     signers -= {member}

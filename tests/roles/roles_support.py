@@ -6,6 +6,8 @@ from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
+from opfl_chain.roles.claims import Claims
+from opfl_chain.roles.member.enforcement import Enforcement
 
 from opfl_chain.chain.bindings.events import JobCreated
 from opfl_chain.chain.keys import SCRYPT_CHEAP, create_ethereum_key
@@ -21,12 +23,10 @@ from opfl_chain.protocol.identifiers import job_and_number
 from opfl_chain.protocol.inputs import dataset_tree
 from opfl_chain.protocol.shares import commit, share_advice
 from opfl_chain.protocol.statements import DeliveryEnvelope
-from opfl_chain.roles.claims import Claims
 from opfl_chain.roles.job_file import first_model_hash
 from opfl_chain.roles.member.audits import Judging
 from opfl_chain.roles.member.beacon import BeaconDuty
 from opfl_chain.roles.member.endpoints import MemberEndpoints
-from opfl_chain.roles.member.enforcement import Enforcement
 from opfl_chain.roles.member.member import Member
 from opfl_chain.roles.member.store import MemberStore
 from opfl_chain.roles.member.sums import MemberSums

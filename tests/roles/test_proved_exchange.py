@@ -9,10 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from opfl_chain.learning.registry import model_of
-from opfl_chain.mpc.replay.default_policy import default_policy
-from opfl_chain.protocol.delivery import Claim
 from opfl_chain.protocol.exchange import (
     Answers,
     Report,
@@ -21,10 +17,14 @@ from opfl_chain.protocol.exchange import (
     encode_revealed,
     stated_subject,
 )
+from opfl_chain.roles.member.audit_messages import SignedMessage
+
+from opfl_chain.learning.registry import model_of
+from opfl_chain.mpc.replay.default_policy import default_policy
+from opfl_chain.protocol.delivery import Claim
 from opfl_chain.protocol.identifiers import ClientIndex, RoundNumber
 from opfl_chain.protocol.proof.closing import Tolerance
 from opfl_chain.protocol.proof.folding import Answer
-from opfl_chain.roles.member.audit_messages import SignedMessage
 from opfl_chain.roles.member.proved_audits import ProvedAudits
 from opfl_chain.roles.member.store import SCHEMA, MemberStore
 from opfl_chain.roles.state import State

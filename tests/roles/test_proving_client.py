@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from opfl_chain.protocol.exchange import Report, verdict_of
 
 from opfl_chain.adversaries.clients import conduct_named
 from opfl_chain.lab.calibration.reference import reference_boundary
@@ -19,7 +20,6 @@ from opfl_chain.mpc.audit.proved import examine
 from opfl_chain.mpc.replay.default_policy import default_policy
 from opfl_chain.protocol.aggregate import weights_hash
 from opfl_chain.protocol.delivery import Claim, Delivery, Expected, decode_delivery, encode_delivery
-from opfl_chain.protocol.exchange import Report, verdict_of
 from opfl_chain.protocol.identifiers import ClientIndex, RoundNumber
 from opfl_chain.protocol.verdict import FaultReason
 from opfl_chain.roles.client.conduct import Conduct, LocalContribution

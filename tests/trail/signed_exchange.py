@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass, field, replace
 
+from opfl_chain.protocol.exchange import Answers, Report, ReportRow, encode_revealed
+
 from opfl_chain.chain.bindings.events import JobCreated
 from opfl_chain.chain.keys import sign_statement
-from opfl_chain.protocol.exchange import Answers, Report, ReportRow, encode_revealed
 from opfl_chain.protocol.proof.folding import Answer
 from opfl_chain.protocol.published_answers import (
     ANSWERS,

@@ -4,10 +4,10 @@ import json
 from dataclasses import replace
 
 import pytest
+from opfl_chain.protocol.exchange import ReportRow
 from signed_exchange import Exchange
 from test_trail_command import opfl_trail
 
-from opfl_chain.protocol.exchange import ReportRow
 from opfl_chain.protocol.published_answers import ANSWERS, REPORT, encode_round
 from opfl_chain.protocol.verdict import FaultReason
 from opfl_chain.trail import check_published
