@@ -1,7 +1,8 @@
 """What members hand to a standby that settles a dispute: keys of single components.
 
 A key opens one component of one bundle, which tells nothing about the words. What is wanted counts
-if two seats want the very same; a key may come from any holder, because what it opens is bound by leaf hashes.
+if two seats want the very same; a key may come from any holder, because what it opens is bound by
+leaf hashes.
 A referee opens at most two components of a contribution, as many as any member holds.
 """
 

@@ -304,19 +304,20 @@ def _complaint(seat: int) -> Complaint:
 def referee_words(
     state: State, choose: Choose, rules: Rules, wanted: Sequence[Wanted]
 ) -> tuple[State, list[Wanted]]:
-    """Have the standby recompute components; return those for which it answers, once and for all."""
+    """Have the standby recompute components; return those for which it answers, for good."""
     rogue, honest = state.rogue_seat, state.honest_seats
     if not state.bench or not rules.referee or rogue is None:
         return state, []
     handed = {seat: HandOver({each: _keys(each, seat, _KEY) for each in wanted}) for seat in honest}
-    few = choose("the byzantine member wants", ("the same", "a part", "nothing"))
+    ways = ("the same", "a part", "nothing") if state.attempt == 0 else ("a part",)
+    few = choose("the byzantine member wants", ways)
     mine = {"the same": list(wanted), "a part": _part(wanted), "nothing": []}[few]
     key = _KEY if few == "a part" else _FALSE_KEY
     handed[rogue] = HandOver({each: _keys(each, rogue, key) for each in mine})
     first, second = honest
     orders = ((rogue, first, second), (rogue, second, first), (first, second, rogue))
     here: list[HandOver] = []
-    for seat in choose("seats come to the referee", orders):
+    for seat in choose("seats come to the referee", orders if state.attempt == 0 else orders[:1]):
         here.append(handed[seat])
         found = rules.wanted(here)
         if found and all(_opens(each, here) for each in found):

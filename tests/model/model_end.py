@@ -12,7 +12,6 @@ from model_choices import Choose
 from model_roll import deliver, draw, make_roll, name_candidates
 from model_world import (
     FULL,
-    MEETING,
     Rules,
     State,
     amount_paid,

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from opfl_chain.protocol.exchange import settle
 from small_statements import CONTEXT, Case, small_statement
 
 from opfl_chain.numerics.field import MODULUS
