@@ -174,12 +174,22 @@ class AnswersOnceForAll(Conduct):
 class SignsWithHighS(Conduct):
     """Signs all bundles with the twin of its signature that contracts refuse."""
 
+    KINDS: tuple[BundleKind, ...] = tuple(BundleKind)
+
     def parcels(self, sharing: Sharing, kind: BundleKind) -> Parcels:
         sent = super().parcels(sharing, kind)
+        if kind not in self.KINDS:
+            return sent
         return {
             seat: replace(parcel, signature=with_high_s(parcel.signature))
             for seat, parcel in sent.items()
         }
+
+
+class AnswersWithHighS(SignsWithHighS):
+    """Signs its answers alone in this way, so that it is on the roll."""
+
+    KINDS = (BundleKind.ANSWER,)
 
 
 DELIVERIES: Final = cheats_of(
@@ -200,6 +210,7 @@ DELIVERIES: Final = cheats_of(
         "two-answers": AnswersDifferently,
         "stale-answer": AnswersOnceForAll,
         "high-s": SignsWithHighS,
+        "high-s-answer": AnswersWithHighS,
     },
 )
 

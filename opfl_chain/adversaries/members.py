@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from opfl_chain.adversaries.clients import JOINED_BY, CheatUnknown, cheats_of
+from opfl_chain.adversaries.leak import GuessingAudits
 from opfl_chain.numerics.field import MODULUS
 from opfl_chain.protocol.audit_exchange import Answers, Report, Reveal
 from opfl_chain.protocol.bundle import complain
@@ -202,30 +203,10 @@ class RevealsOthers(Member):
     PROVED_AUDITS = _OtherAnswers
 
 
-class _Guesses(ProvedAudits):
-    def _words(self, round_: RoundView, claim: Claim, delivery: Delivery) -> tuple[Answers, bytes]:
-        right, leaves = super()._words(round_, claim, delivery)
-        return replace(right, own=guessing(right.own, right.own.left)), leaves
-
-    def reveal(self, hearing: Hearing) -> Reveal:
-        """Reveal nothing in the first session, so that there is another one."""
-        kept = super().reveal(hearing)
-        return kept if hearing.attempt else replace(kept, answers={})
-
-
 class Leaks(Member):
     """Makes verdicts depend on a guess of a secret word, and wants several sessions."""
 
-    PROVED_AUDITS = _Guesses
-
-
-def guessing(answer: Answer, guess: int) -> Answer:
-    """Shift an answer so that the sum of all is accepted only if its left word is the guess.
-
-    Honest answers add up to (x, y, x y, 0), and x (y + 1) is x y plus the guess if x is the guess.
-    """
-    right, product = (answer.right + 1) % MODULUS, (answer.product + guess) % MODULUS
-    return replace(answer, right=right, product=product)
+    PROVED_AUDITS = GuessingAudits
 
 
 # --- sums

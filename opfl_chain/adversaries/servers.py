@@ -12,7 +12,7 @@ from opfl_chain.roles.node import Moment
 from opfl_chain.roles.round_driver import RoundDriver
 from opfl_chain.roles.server.server import Server
 from opfl_chain.roles.view.view import RoundView
-from opfl_chain.transport.routes import Request, Response, Route
+from opfl_chain.transport.routes import Refusal, Request, Response, Route
 
 
 class ServesWrongModels(Server):
@@ -23,6 +23,16 @@ class ServesWrongModels(Server):
             replace(each, handler=_spoiled(each.handler))
             if each.pattern.startswith("/models")
             else each
+            for each in super().routes()
+        ]
+
+
+class WithholdsModels(Server):
+    """Serves no model, so that clients would come too late."""
+
+    def routes(self) -> list[Route]:
+        return [
+            replace(each, handler=_refuse) if each.pattern.startswith("/models") else each
             for each in super().routes()
         ]
 
@@ -54,6 +64,7 @@ SERVERS: Final = cheats_of(
     Server,
     {
         "wrong-model": ServesWrongModels,
+        "late-model": WithholdsModels,
         "wrong-model-hash": PostsWrongModelHash,
         "idle": Idles,
     },
@@ -67,3 +78,8 @@ def _spoiled(handler: Callable[[Request], Response]) -> Callable[[Request], Resp
         return Response.binary(bytes(body))
 
     return spoil
+
+
+def _refuse(request: Request) -> Response:
+    del request
+    raise Refusal(503, "come back later")

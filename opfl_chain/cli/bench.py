@@ -235,6 +235,42 @@ def faults(
 
 
 @bench.command()
+def attacks(
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Attacks to play, by name.")
+    ] = None,
+    kind: Annotated[str, typer.Option(help="Kind of audits: proved, guided or plain.")] = "proved",
+    page: Page = None,
+    json_file: JsonFile = None,
+) -> None:
+    """Play every known attack on real daemons, and show what it cost whom.
+
+    Every attack is a job of its own: Anvil, a server, three members, a standby
+    and four or five clients, all of whose contributions are audited. An attack
+    fails if no honest participant loses a wei, no secret bit is told, every
+    audited cheat is charged in full, and whoever can be named pays.
+    """
+    from opfl_chain.bench.attacks.catalogue import attacks_called
+    from opfl_chain.bench.attacks.report import attacks_markdown, attacks_table
+    from opfl_chain.bench.attacks.rows import play_attack
+
+    try:
+        chosen = attacks_called(only, kind)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    rows: list[dict[str, Any]] = []
+    for attack in chosen:
+        with Console(stderr=True).status(attack.name):
+            rows.append(play_attack(attack, kind).report)
+        write_json(json_file, {"kind": kind, "attacks": rows})
+    Console().print(attacks_table(rows))
+    if page is not None:
+        replace_section(page, f"attacks on {kind} audits", attacks_markdown(rows))
+    if any(row["failures"] for row in rows):
+        raise typer.Exit(1)
+
+
+@bench.command()
 def load(
     clients: Annotated[int, typer.Option(min=2, help="Clients in every round.")] = 200,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds to run.")] = 2,
