@@ -43,7 +43,7 @@ PLAN: Final = Plan(
         response=1500,
     ),
 )
-"""Every part of a phase outlasts three absences in a row, so that a restarted daemon misses none."""
+"""Every part of a phase outlasts three absences in a row: a restarted daemon misses none."""
 Tell = Callable[[str], None]
 
 

@@ -199,11 +199,12 @@ def faults(
 ) -> None:
     """Kill daemons at random points of whole jobs, and check the outcomes.
 
-    Every run is a separate job: Anvil, a server, three members, three clients
-    of which one cheats, two rounds. One to three times, a daemon is killed
-    with SIGKILL and restarted up to four seconds later. A run is right if the
-    cheat is slashed where it was audited, nobody else loses a wei, no work is
-    missing and the trail verifies. The folders of failed runs are kept.
+    Every run is a separate job: Anvil, a server, three members, a standby, four
+    clients of which one cheats, two rounds. One to three times, a daemon is
+    killed with SIGKILL and restarted up to 16 blocks later. In every third run
+    a member does no audits, and the standby takes its seat. A run is right if
+    the cheat is charged where it was audited, nobody honest loses a wei, no work
+    is missing and the trail verifies. The folders of failed runs are kept.
     """
     from opfl_chain.bench.faults import faults_report, run_with_faults
 
@@ -272,7 +273,7 @@ def attacks(
 
 @bench.command()
 def load(
-    clients: Annotated[int, typer.Option(min=2, help="Clients in every round.")] = 200,
+    clients: Annotated[int, typer.Option(min=3, help="Clients in every round.")] = 200,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds to run.")] = 2,
     page: Page = None,
     json_file: JsonFile = None,
@@ -281,7 +282,7 @@ def load(
 
     Anvil, a server and three members run in separate processes; all clients in
     this one, with made-up gradients of LeNet's 61,706 coordinates. Their keys,
-    signatures, shares, deliveries over HTTPS and the batch are real. Nobody is
+    signatures, bundles, deliveries over HTTPS and the roll are real. Nobody is
     audited: the cost of an audit does not depend on the number of clients.
     """
     from opfl_chain.bench.load import bench_load, load_markdown, load_table

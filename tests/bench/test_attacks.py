@@ -104,7 +104,6 @@ def test_unknown_attack_is_refused():
     assert "unknown attack 'nothing'" in " ".join(result.output.split())
 
 
-@pytest.mark.slow
 def test_command_plays_an_attack_and_writes_its_row(tmp_path):
     file = tmp_path / "attacks.json"
     result = CliRunner().invoke(
