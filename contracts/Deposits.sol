@@ -4,7 +4,7 @@ pragma solidity 0.8.37;
 import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
 
 import {IDeposits} from "./interfaces/IDeposits.sol";
-import {JobId, Role, Split} from "./Types.sol";
+import {JobId, Role} from "./Types.sol";
 
 /// @title Deposits
 /// @dev `IDeposits` says what everything means.
@@ -15,10 +15,19 @@ contract Deposits is IDeposits, ReentrancyGuardTransient {
     address public immutable JOBS;
 
     /// @notice The contract that captures, releases and distributes.
-    address public immutable SLASHING;
+    address public immutable CHARGES;
+
+    /// @notice The contract that pays from budgets.
+    address public immutable REWARDS;
 
     mapping(JobId => mapping(Role => mapping(address => Account))) private _accounts;
     mapping(address => uint256) private _credit;
+
+    /// @inheritdoc IDeposits
+    mapping(JobId => uint256) public fundedOf;
+
+    /// @inheritdoc IDeposits
+    mapping(JobId => uint256) public budgetOf;
 
     /// @inheritdoc IDeposits
     uint256 public burned;
@@ -28,9 +37,10 @@ contract Deposits is IDeposits, ReentrancyGuardTransient {
         _;
     }
 
-    constructor(address jobs, address slashing) {
+    constructor(address jobs, address charges, address rewards) {
         JOBS = jobs;
-        SLASHING = slashing;
+        CHARGES = charges;
+        REWARDS = rewards;
     }
 
     /// @inheritdoc IDeposits
@@ -76,7 +86,7 @@ contract Deposits is IDeposits, ReentrancyGuardTransient {
     /// @inheritdoc IDeposits
     function capture(JobId job, Role role, address owner, uint96 amount)
         external
-        only(SLASHING)
+        only(CHARGES)
         returns (uint96 captured, uint96 balance)
     {
         Account storage stake = _accounts[job][role][owner];
@@ -89,7 +99,7 @@ contract Deposits is IDeposits, ReentrancyGuardTransient {
     /// @inheritdoc IDeposits
     function release(JobId job, Role role, address owner, uint96 amount)
         external
-        only(SLASHING)
+        only(CHARGES)
         returns (uint96 balance)
     {
         Account storage stake = _accounts[job][role][owner];
@@ -102,23 +112,36 @@ contract Deposits is IDeposits, ReentrancyGuardTransient {
     function distribute(
         JobId job,
         uint96 amount,
-        Split calldata split,
+        address[] calldata recipients,
+        uint96 compensation,
         address treasury,
-        address[] calldata recipients
-    ) external only(SLASHING) {
-        uint256 toTreasury = uint256(amount) * split.treasury / BASIS_POINTS;
-        uint256 toBurn = uint256(amount) * split.burn / BASIS_POINTS;
-        uint256 each = (amount - toBurn - toTreasury) / recipients.length;
-        uint256 toCommittee = each * recipients.length;
-        toBurn = amount - toTreasury - toCommittee;
-
-        burned += toBurn;
-        _addCredit(treasury, toTreasury);
+        uint16 treasuryShare
+    ) external only(CHARGES) {
+        uint256 rest = amount;
         // At most the members of one committee.
         for (uint256 i = 0; i < recipients.length; ++i) {
-            _addCredit(recipients[i], each);
+            uint256 part = compensation < rest ? compensation : rest;
+            rest -= part;
+            _addCredit(recipients[i], part);
         }
-        emit Distributed(job, toBurn, toTreasury, toCommittee);
+        uint256 toTreasury = rest * treasuryShare / BASIS_POINTS;
+        burned += rest - toTreasury;
+        _addCredit(treasury, toTreasury);
+        emit Distributed(job, rest - toTreasury, toTreasury, amount - rest);
+    }
+
+    /// @inheritdoc IDeposits
+    function fund(JobId job) external payable only(JOBS) {
+        fundedOf[job] += msg.value;
+        budgetOf[job] += msg.value;
+        emit Funded(job, msg.value);
+    }
+
+    /// @inheritdoc IDeposits
+    function pay(JobId job, address recipient, uint256 amount) external only(REWARDS) nonReentrant {
+        budgetOf[job] -= amount;
+        emit Paid(job, recipient, amount);
+        _pay(recipient, amount);
     }
 
     /// @inheritdoc IDeposits

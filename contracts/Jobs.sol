@@ -4,175 +4,272 @@ pragma solidity 0.8.37;
 import {ECDSA} from "@openzeppelin/contracts/utils/cryptography/ECDSA.sol";
 import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
 
-import {Enrolment} from "./Enrolment.sol";
 import {IBeacon} from "./interfaces/IBeacon.sol";
 import {IDeposits} from "./interfaces/IDeposits.sol";
 import {IJobs} from "./interfaces/IJobs.sol";
-import {ClientRecord} from "./libraries/ClientRecord.sol";
-import {CommitLedger, CommitLedgers} from "./libraries/CommitLedger.sol";
+import {IRounds} from "./interfaces/IRounds.sol";
 import {Statements} from "./libraries/Statements.sol";
 import {Terms} from "./libraries/Terms.sol";
-import {Verdicts} from "./libraries/Verdicts.sol";
 import {
+    Client,
     ClientStatus,
     COMMITTEE_SIZE,
     JobId,
-    JobProgress,
-    Round,
-    roundOf,
-    RoundId,
-    RoundStatus,
-    Schedule,
-    Verdict
+    JobTerms,
+    packSeats,
+    Participants,
+    Pay,
+    Phases,
+    Role,
+    Seats
 } from "./Types.sol";
 
 /// @title Jobs
 /// @dev `IJobs` says what everything means.
-contract Jobs is IJobs, Enrolment, EIP712 {
-    /// @dev What is stored of a round.
-    struct RoundEntry {
-        CommitLedger ledger;
-        Round state;
-    }
+contract Jobs is IJobs, EIP712 {
+    uint8 private constant ALL_SEATED = uint8((1 << COMMITTEE_SIZE) - 1);
 
-    /// @dev A committee that cannot decide so many times in a row is gone, and the job with it.
-    uint8 public constant MAX_VOID_STREAK = 8;
+    /// @dev In bytes. Long enough for a host name, a port and a path.
+    uint256 private constant MAX_ENDPOINT_LENGTH = 200;
 
-    mapping(RoundId => RoundEntry) private _rounds;
+    uint256 private constant SEALING_KEY_LENGTH = 33;
 
-    constructor(IDeposits deposits, IBeacon beacon, address slashing)
-        Enrolment(deposits, beacon, slashing)
-        EIP712("opfl_chain", "1")
-    {}
+    /// @notice Holds the stakes.
+    IDeposits public immutable DEPOSITS;
+
+    /// @notice Holds the members' keys.
+    IBeacon public immutable BEACON;
+
+    /// @notice Knows how far jobs have come.
+    IRounds public immutable ROUNDS;
+
+    /// @notice May suspend clients.
+    address public immutable CHARGES;
 
     /// @inheritdoc IJobs
-    function openRound(JobId job) external returns (RoundId id) {
+    uint64 public jobCount;
+
+    /// @inheritdoc IJobs
+    mapping(JobId => address) public creatorOf;
+
+    mapping(JobId => JobTerms) private _terms;
+    mapping(JobId => Participants) private _participants;
+    mapping(JobId => mapping(address => Client)) private _clients;
+
+    constructor(IDeposits deposits, IBeacon beacon, IRounds rounds, address charges)
+        EIP712("opfl_chain", "2")
+    {
+        DEPOSITS = deposits;
+        BEACON = beacon;
+        ROUNDS = rounds;
+        CHARGES = charges;
+    }
+
+    /// @inheritdoc IJobs
+    function createJob(JobTerms calldata terms_, bytes calldata policy, bytes calldata boundary)
+        external
+        payable
+        returns (JobId job)
+    {
+        Terms.validate(terms_, msg.value);
+        _requireHash(terms_.policyHash, policy);
+        _requireHash(terms_.boundaryHash, boundary);
+        job = JobId.wrap(++jobCount);
+        creatorOf[job] = msg.sender;
+        _terms[job] = terms_;
+        Participants storage state = _participants[job];
+        state.enrolDeadline = uint32(block.number) + terms_.phases.enrol;
+        state.seats = [0, 1, 2];
+        emit JobCreated(job, msg.sender, terms_, msg.value, policy, boundary);
+        DEPOSITS.fund{value: msg.value}(job);
+    }
+
+    /// @inheritdoc IJobs
+    function joinCommittee(JobId job, bytes calldata sealingKey) external payable {
+        Participants storage state = _enrolling(job);
+        uint8 number = _rosterNumber(job, msg.sender);
+        uint8 bit = uint8(1 << number);
+        if (state.joined & bit != 0) revert AlreadyJoined(job, msg.sender);
+        if (sealingKey.length != SEALING_KEY_LENGTH) revert BadSealingKey(sealingKey.length);
+        _requireAmount(_terms[job].memberStake);
+        if (BEACON.keyOf(msg.sender).length == 0) revert IBeacon.KeyMissing(msg.sender);
+        state.joined |= bit;
+        emit MemberJoined(job, msg.sender, number, sealingKey);
+        DEPOSITS.lock{value: msg.value}(job, Role.Member, msg.sender);
+    }
+
+    /// @inheritdoc IJobs
+    function announceEndpoint(JobId job, string calldata url) external {
+        _rosterNumber(job, msg.sender);
+        uint256 length = bytes(url).length;
+        if (length > MAX_ENDPOINT_LENGTH) revert EndpointTooLong(length, MAX_ENDPOINT_LENGTH);
+        emit EndpointAnnounced(job, msg.sender, url);
+    }
+
+    /// @inheritdoc IJobs
+    function changeSeat(JobId job, uint8 seat, address standby, bytes[2] calldata signatures)
+        external
+    {
+        Participants storage state = _participants[job];
+        if (seat >= COMMITTEE_SIZE) revert UnknownSeat(seat);
+        uint8 number = numberOf(job, standby);
+        if (_isSeated(state, number)) revert AlreadySeated(job, standby);
+        uint8 epoch = state.epoch;
+        requireTwoSeats(job, Statements.seatChange(job, epoch, seat, standby), signatures);
+
+        address from = rosterAt(job, state.seats[seat]);
+        state.seats[seat] = number;
+        state.epoch = ++epoch;
+        emit SeatChanged(job, seat, from, standby, epoch);
+        BEACON.formGroup(job, epoch, seats(job));
+    }
+
+    /// @inheritdoc IJobs
+    function enrol(JobId job, bytes32 root) external payable {
+        Participants storage state = _enrolling(job);
+        Client storage entry = _clients[job][msg.sender];
+        if (entry.status != ClientStatus.Unknown) revert AlreadyEnrolled(job, msg.sender);
+        if (root == 0) revert EmptyDatasetRoot();
+        _requireAmount(_terms[job].clientDeposit);
+        uint32 places = _terms[job].maxClients;
+        if (state.clientCount == places) revert JobFull(job, places);
+        uint32 index = state.clientCount++;
+        entry.status = ClientStatus.Active;
+        entry.index = index;
+        entry.datasetRoot = root;
+        emit ClientEnrolled(job, msg.sender, index, root);
+        DEPOSITS.lock{value: msg.value}(job, Role.Client, msg.sender);
+    }
+
+    /// @inheritdoc IJobs
+    function replaceDatasetRoot(JobId job, bytes32 root) external {
+        Client storage entry = _enrolled(job, msg.sender);
+        if (_hasStarted(job)) revert DatasetRootFixed(job, msg.sender);
+        if (root == 0) revert EmptyDatasetRoot();
+        entry.datasetRoot = root;
+        emit DatasetRootReplaced(job, msg.sender, root);
+    }
+
+    /// @inheritdoc IJobs
+    function topUpDeposit(JobId job) external payable {
+        Client storage entry = _enrolled(job, msg.sender);
+        uint96 balance = DEPOSITS.lock{value: msg.value}(job, Role.Client, msg.sender);
+        _updateStatus(job, msg.sender, entry, balance);
+    }
+
+    /// @inheritdoc IJobs
+    function topUpStake(JobId job) external payable {
+        numberOf(job, msg.sender);
+        DEPOSITS.lock{value: msg.value}(job, Role.Member, msg.sender);
+    }
+
+    /// @inheritdoc IJobs
+    function unbondDeposit(JobId job) external {
+        Client storage leaver = _enrolled(job, msg.sender);
+        if (leaver.status == ClientStatus.Leaving) revert ClientLeaving(job, msg.sender);
+        _setStatus(job, msg.sender, leaver, ClientStatus.Leaving);
+        DEPOSITS.startUnbonding(job, Role.Client, msg.sender, _unbondedAt(job));
+    }
+
+    /// @inheritdoc IJobs
+    function unbondStake(JobId job) external {
+        numberOf(job, msg.sender);
+        bool over = ROUNDS.progress(job).closed && _participants[job].undecided == 0;
+        if (!over && !isStillborn(job)) revert CommitteeInService(job);
+        DEPOSITS.startUnbonding(job, Role.Member, msg.sender, _unbondedAt(job));
+    }
+
+    /// @inheritdoc IJobs
+    function noteAudit(JobId job, address account, uint96 balance, bool held) external {
+        if (msg.sender != CHARGES) revert NotAuthorised(msg.sender);
+        Client storage entry = _clients[job][account];
+        Participants storage state = _participants[job];
+        if (held) {
+            entry.undecided += 1;
+            state.undecided += 1;
+        } else {
+            entry.undecided -= 1;
+            state.undecided -= 1;
+        }
+        _updateStatus(job, account, entry, balance);
+    }
+
+    /// @inheritdoc IJobs
+    function terms(JobId job) external view returns (JobTerms memory) {
         _requireJob(job);
-        JobProgress storage state = _progress[job];
-        if (state.closed) revert JobAlreadyClosed(job);
-        uint32 number = state.nextRound;
-        if (number == 0) _requireStart(job, state);
-        else _requireOver(roundOf(job, number - 1));
-
-        id = roundOf(job, number);
-        state.nextRound = number + 1;
-        RoundEntry storage entry = _rounds[id];
-        entry.state.status = RoundStatus.Open;
-        uint32 deadline = uint32(block.number) + _terms[job].phases.commit;
-        entry.ledger = CommitLedgers.opened(id, state.modelHash, deadline);
-        emit RoundOpened(id, state.modelHash, deadline);
-        if (number == 0) BEACON.formGroup(job, _terms[job].members);
+        return _terms[job];
     }
 
     /// @inheritdoc IJobs
-    function commitGradient(RoundId id, bytes32 commitment) external {
-        RoundEntry storage entry = _rounds[id];
-        CommitLedger ledger = _requireCommitting(id, entry);
-        if (commitment == 0) revert EmptyCommitment();
-        JobId job = id.job();
-        ClientEntry storage client_ = _clients[job][msg.sender];
-        ClientRecord record = client_.record;
-        if (record.status() != ClientStatus.Active) revert ClientNotActive(job, msg.sender);
-        // Rounds open in order, so the last commitment tells about all.
-        if (record.nextRound() > id.number()) revert AlreadyCommitted(id, msg.sender);
-        client_.record = record.withCommitment(id);
-        entry.ledger = ledger.withDirect(msg.sender, commitment);
-        emit GradientCommitted(id, msg.sender, commitment);
+    function auditRate(JobId job) external view returns (uint128) {
+        return _terms[job].auditRate;
     }
 
     /// @inheritdoc IJobs
-    function commitBatch(RoundId id, bytes32 root, uint32 count) external {
-        RoundEntry storage entry = _rounds[id];
-        CommitLedger ledger = _requireCommitting(id, entry);
-        JobId job = id.job();
-        if (msg.sender != _terms[job].relayer) revert NotRelayer(job, msg.sender);
-        if (entry.state.batchRoot != 0) revert BatchAlreadyCommitted(id);
-        if (root == 0) revert EmptyCommitment();
-        entry.state.batchRoot = root;
-        entry.ledger = ledger.withBatch(root, count);
-        emit BatchCommitted(id, root, count);
+    function phases(JobId job) external view returns (Phases memory) {
+        return _terms[job].phases;
     }
 
     /// @inheritdoc IJobs
-    function attest(RoundId id, Verdict calldata verdict) external {
-        uint8 index = memberIndex(id.job(), msg.sender);
-        uint8 bit = uint8(1 << index);
-        Round storage current = _rounds[id].state;
-        if (block.number > schedule(id).attest || !BEACON.isSettled(id)) {
-            revert NotInAttestPhase(id, block.number);
-        }
-        if (current.attested & bit != 0) revert AlreadyAttested(id, msg.sender);
-
-        bytes32 verdictHash = Verdicts.hash(verdict);
-        current.attested |= bit;
-        current.attestations[index] = verdictHash;
-        emit VerdictAttested(id, msg.sender, verdict);
-
-        if (current.verdictHash == verdictHash) current.majority |= bit;
-        else if (current.verdictHash == 0) _decide(id, current, index, verdictHash);
+    function pay(JobId job) external view returns (Pay memory) {
+        return _terms[job].pay;
     }
 
     /// @inheritdoc IJobs
-    function finalise(
-        RoundId id,
-        bytes32 aggregateHash,
-        bytes32 modelHash,
-        bytes[2] calldata signatures
-    ) external {
-        Round storage current = _rounds[id].state;
-        if (current.status != RoundStatus.Decided) revert NotDecided(id);
-        uint32 deadline = schedule(id).finalise;
-        if (block.number > deadline) revert FinalisePhaseOver(id, deadline, block.number);
-        JobId job = id.job();
-        requireTwoMembers(
-            job,
-            Statements.roundResult(id, current.verdictHash, aggregateHash, modelHash),
-            signatures
-        );
-
-        JobProgress storage state = _progress[job];
-        current.status = RoundStatus.Finalised;
-        state.modelHash = modelHash;
-        state.voidStreak = 0;
-        emit RoundFinalised(id, aggregateHash, modelHash);
-        if (state.nextRound == _terms[job].rounds) _close(job, state);
+    function roundCount(JobId job) external view returns (uint32) {
+        return _terms[job].rounds;
     }
 
     /// @inheritdoc IJobs
-    function voidRound(RoundId id) external {
-        Schedule memory deadlines = schedule(id);
-        Round storage current = _rounds[id].state;
-        bool decided = current.status == RoundStatus.Decided;
-        bool undecided = current.status == RoundStatus.Open;
-        bool due = (undecided && block.number > deadlines.attest)
-            || (decided && block.number > deadlines.finalise);
-        if (!due) revert NotVoidable(id, block.number);
+    function rollLimits(JobId job) external view returns (uint32 places, bool publicRoll) {
+        JobTerms storage agreed = _terms[job];
+        return (agreed.maxClients, agreed.publicRoll);
+    }
 
-        JobId job = id.job();
-        JobProgress storage state = _progress[job];
-        current.status = RoundStatus.Void;
-        state.voidStreak += 1;
-        emit RoundVoided(id, decided);
-        if (state.nextRound == _terms[job].rounds || state.voidStreak == MAX_VOID_STREAK) {
-            _close(job, state);
+    /// @inheritdoc IJobs
+    function participants(JobId job) external view returns (Participants memory) {
+        _requireJob(job);
+        return _participants[job];
+    }
+
+    /// @inheritdoc IJobs
+    function client(JobId job, address account) external view returns (Client memory) {
+        return _enrolled(job, account);
+    }
+
+    /// @inheritdoc IJobs
+    function indexOf(JobId job, address account) external view returns (uint32) {
+        return _enrolled(job, account).index;
+    }
+
+    /// @inheritdoc IJobs
+    function isStillborn(JobId job) public view returns (bool) {
+        Participants storage state = _participants[job];
+        bool ready = state.joined & ALL_SEATED == ALL_SEATED && state.clientCount != 0;
+        return !ready && block.number > state.enrolDeadline && !_hasStarted(job);
+    }
+
+    /// @inheritdoc IJobs
+    function seats(JobId job) public view returns (address[COMMITTEE_SIZE] memory accounts) {
+        uint8[COMMITTEE_SIZE] storage numbers = _participants[job].seats;
+        for (uint256 seat = 0; seat < COMMITTEE_SIZE; ++seat) {
+            accounts[seat] = rosterAt(job, numbers[seat]);
         }
     }
 
     /// @inheritdoc IJobs
-    function round(RoundId id) external view returns (Round memory) {
-        return _rounds[id].state;
+    function rosterAt(JobId job, uint8 number) public view returns (address) {
+        JobTerms storage agreed = _terms[job];
+        return
+            number < COMMITTEE_SIZE
+                ? agreed.members[number]
+                : agreed.standbys[number - COMMITTEE_SIZE];
     }
 
     /// @inheritdoc IJobs
-    function accumulator(RoundId id) external view returns (bytes28) {
-        return _rounds[id].ledger.accumulator();
-    }
-
-    /// @inheritdoc IJobs
-    function schedule(RoundId id) public view returns (Schedule memory) {
-        uint32 commitDeadline = _rounds[id].ledger.deadline();
-        if (commitDeadline == 0) revert UnknownRound(id);
-        return Terms.schedule(_terms[id.job()].phases, commitDeadline);
+    function numberOf(JobId job, address account) public view returns (uint8 number) {
+        number = _rosterNumber(job, account);
+        if ((_participants[job].joined >> number) & 1 == 0) revert NotMember(job, account);
     }
 
     /// @inheritdoc IJobs
@@ -181,58 +278,126 @@ contract Jobs is IJobs, Enrolment, EIP712 {
     }
 
     /// @inheritdoc IJobs
-    function requireTwoMembers(JobId job, bytes32 structHash, bytes[2] calldata signatures)
+    function seatAmong(JobId job, Seats among, address account) public view returns (uint8) {
+        for (uint8 seat = 0; seat < COMMITTEE_SIZE; ++seat) {
+            if (rosterAt(job, among.numberAt(seat)) == account) return seat;
+        }
+        revert NotSeated(job, account);
+    }
+
+    /// @inheritdoc IJobs
+    function requireTwoAmong(
+        JobId job,
+        Seats among,
+        bytes32 structHash,
+        bytes[2] calldata signatures
+    ) public view {
+        (address first, address second) = _signers(structHash, signatures);
+        bool firstSits;
+        bool secondSits;
+        for (uint256 seat = 0; seat < COMMITTEE_SIZE && !(firstSits && secondSits); ++seat) {
+            address account = rosterAt(job, among.numberAt(seat));
+            firstSits = firstSits || account == first;
+            secondSits = secondSits || account == second;
+        }
+        if (!firstSits) revert NotSeated(job, first);
+        if (!secondSits) revert NotSeated(job, second);
+    }
+
+    /// @inheritdoc IJobs
+    function requireTwoSeats(JobId job, bytes32 structHash, bytes[2] calldata signatures)
         public
         view
     {
-        bytes32 digest = statementDigest(structHash);
-        address first = ECDSA.recoverCalldata(digest, signatures[0]);
-        address second = ECDSA.recoverCalldata(digest, signatures[1]);
-        if (first == second) revert SameSigner(first);
-        memberIndex(job, first);
-        memberIndex(job, second);
+        requireTwoAmong(job, packSeats(_participants[job].seats), structHash, signatures);
     }
 
-    /// @dev The verdict stands as soon as another member has attested the same.
-    function _decide(RoundId id, Round storage current, uint8 index, bytes32 verdictHash) private {
-        for (uint8 other = 0; other < COMMITTEE_SIZE; ++other) {
-            if (other == index || current.attestations[other] != verdictHash) continue;
-            current.verdictHash = verdictHash;
-            current.status = RoundStatus.Decided;
-            current.majority = uint8((1 << index) | (1 << other));
-            current.decidedAt = uint32(block.number);
-            emit VerdictDecided(id, verdictHash);
-            return;
-        }
+    /// @inheritdoc IJobs
+    function requireTwoOthers(
+        JobId job,
+        address accused,
+        bytes32 structHash,
+        bytes[2] calldata signatures
+    ) external view {
+        (address first, address second) = _signers(structHash, signatures);
+        if (first == accused || second == accused) revert OwnFault(accused);
+        numberOf(job, first);
+        numberOf(job, second);
     }
 
-    function _close(JobId job, JobProgress storage state) private {
-        state.closed = true;
-        emit JobClosed(job, state.nextRound);
+    function _hasStarted(JobId job) private view returns (bool) {
+        return ROUNDS.progress(job).nextRound != 0;
     }
 
-    function _requireCommitting(RoundId id, RoundEntry storage entry)
+    function _requireJob(JobId job) private view {
+        if (_participants[job].enrolDeadline == 0) revert UnknownJob(job);
+    }
+
+    function _signers(bytes32 structHash, bytes[2] calldata signatures)
         private
         view
-        returns (CommitLedger ledger)
+        returns (address first, address second)
     {
-        ledger = entry.ledger;
-        uint32 deadline = ledger.deadline();
-        if (deadline == 0) revert UnknownRound(id);
-        if (block.number > deadline) revert CommitPhaseOver(id, deadline, block.number);
+        bytes32 digest = statementDigest(structHash);
+        first = ECDSA.recoverCalldata(digest, signatures[0]);
+        second = ECDSA.recoverCalldata(digest, signatures[1]);
+        if (first == second) revert SameSigner(first);
     }
 
-    function _requireStart(JobId job, JobProgress storage state) private view {
-        if (block.number <= state.enrolDeadline) {
-            revert EnrolmentStillOpen(job, state.enrolDeadline, block.number);
-        }
-        if (!_canStart(state)) revert JobNotReady(job, state.joined, state.clientCount);
+    function _updateStatus(JobId job, address account, Client storage entry, uint96 balance)
+        private
+    {
+        if (entry.status == ClientStatus.Leaving) return;
+        bool fit = balance >= _terms[job].clientDeposit && entry.undecided == 0;
+        ClientStatus status = fit ? ClientStatus.Active : ClientStatus.Suspended;
+        if (entry.status != status) _setStatus(job, account, entry, status);
     }
 
-    function _requireOver(RoundId id) private view {
-        RoundStatus status = _rounds[id].state.status;
-        if (status != RoundStatus.Finalised && status != RoundStatus.Void) {
-            revert RoundInProgress(id);
+    function _setStatus(JobId job, address account, Client storage entry, ClientStatus status)
+        private
+    {
+        entry.status = status;
+        emit ClientStatusChanged(job, account, status);
+    }
+
+    function _isSeated(Participants storage state, uint8 number) private view returns (bool) {
+        for (uint256 seat = 0; seat < COMMITTEE_SIZE; ++seat) {
+            if (state.seats[seat] == number) return true;
         }
+        return false;
+    }
+
+    function _rosterNumber(JobId job, address account) private view returns (uint8) {
+        uint256 size = COMMITTEE_SIZE + _terms[job].standbys.length;
+        for (uint8 number = 0; number < size; ++number) {
+            if (rosterAt(job, number) == account) return number;
+        }
+        revert NotMember(job, account);
+    }
+
+    function _unbondedAt(JobId job) private view returns (uint32) {
+        return uint32(block.number) + _terms[job].unbondingDelay;
+    }
+
+    function _enrolling(JobId job) private view returns (Participants storage state) {
+        _requireJob(job);
+        state = _participants[job];
+        if (block.number > state.enrolDeadline) {
+            revert EnrolmentClosed(job, state.enrolDeadline, block.number);
+        }
+    }
+
+    function _enrolled(JobId job, address account) private view returns (Client storage found) {
+        found = _clients[job][account];
+        if (found.status == ClientStatus.Unknown) revert NotClient(job, account);
+    }
+
+    function _requireAmount(uint96 required) private view {
+        if (msg.value < required) revert DepositTooSmall(msg.value, required);
+    }
+
+    function _requireHash(bytes32 stated, bytes calldata data) private pure {
+        bytes32 actual = keccak256(data);
+        if (stated != actual) revert HashMismatch(stated, actual);
     }
 }

@@ -28,8 +28,34 @@ function roundOf(JobId job, uint32 number) pure returns (RoundId) {
     return RoundId.wrap((uint96(JobId.unwrap(job)) << 32) | number);
 }
 
-/// @dev How many members a committee has. ABY3 is a three-party protocol.
+/// @dev How many seats a committee has. ABY3 is a three-party protocol.
 uint256 constant COMMITTEE_SIZE = 3;
+
+/// @dev How many standbys a job may name.
+uint256 constant MAX_STANDBYS = 5;
+
+/// @dev Who sits where: the roster's number of every seat, in eight bits each, lowest first.
+type Seats is uint24;
+
+using SeatNumbers for Seats global;
+
+/// @title The numbers of the seats
+library SeatNumbers {
+    /// @notice The number of a seat.
+    function numberAt(Seats seats, uint256 seat) internal pure returns (uint8) {
+        return uint8(Seats.unwrap(seats) >> (8 * seat));
+    }
+
+    /// @notice The numbers of all seats.
+    function toArray(Seats seats) internal pure returns (uint8[COMMITTEE_SIZE] memory) {
+        return [seats.numberAt(0), seats.numberAt(1), seats.numberAt(2)];
+    }
+}
+
+/// @dev The seats with these numbers.
+function packSeats(uint8[COMMITTEE_SIZE] memory numbers) pure returns (Seats) {
+    return Seats.wrap(uint24(numbers[0]) | (uint24(numbers[1]) << 8) | (uint24(numbers[2]) << 16));
+}
 
 /// @dev An audit rate of one: every contribution is audited.
 uint128 constant AUDIT_ALWAYS = 1 << 64;
@@ -40,42 +66,47 @@ enum Role {
     Member
 }
 
-/// @dev The lengths of all phases, in blocks.
+/// @dev The lengths of all phases, in blocks, one after the other from the opening of a round.
 struct Phases {
-    /// members join and clients enrol, counted from the creation of the job
+    /// members and standbys join and clients enrol, counted from the creation of the job
     uint32 enrol;
-    /// gradient commitments, counted from the opening of the round
-    uint32 commit;
+    /// clients deliver their contributions to the members, off chain
+    uint32 deliver;
+    /// the members agree on the roll
+    uint32 roll;
     /// the members sign the beacon
     uint32 beacon;
-    /// clients deliver shares to the members, off chain
-    uint32 deliver;
+    /// audited clients answer, off chain
+    uint32 answer;
     /// members attest the verdict
     uint32 attest;
     /// the aggregate and the next model are finalised
     uint32 finalise;
-    /// slashes are requested, counted from the end of the attest phase
-    uint32 request;
-    /// a requested slash can be vetoed
-    uint32 veto;
+    /// an audited client that was away can still answer, counted from the end of the attest phase
+    uint32 response;
 }
 
-/// @dev What each offence costs, in wei. Never more than the stake that it is taken from.
+/// @dev What each offence costs, in wei. A false statement and two statements in one slot cost the
+/// whole stake.
 struct Penalties {
-    uint96 commitmentMismatch;
-    uint96 notDelivered;
-    uint96 inputNotCommitted;
-    uint96 replayOutside;
-    uint96 beaconWithheld;
-    uint96 verdictDissent;
-    uint96 verdictSilence;
+    /// an audited contribution is outside the boundary, or was not answered for in time
+    uint96 client;
+    /// a member attested nothing
+    uint96 silence;
+    /// a member attested something else than what was decided
+    uint96 dissent;
+    /// a member was away from an audit
+    uint96 absence;
+    /// a member withheld its part of the beacon
+    uint96 withheld;
 }
 
-/// @dev Where slashed money goes, in basis points that add up to 10,000.
-struct Split {
-    uint16 burn;
-    uint16 treasury;
-    uint16 committee;
+/// @dev What work earns, in wei, for each round.
+struct Pay {
+    /// a contribution that was accepted
+    uint96 client;
+    /// a seat that attested what was decided
+    uint96 member;
 }
 
 /// @dev Everything that is agreed before a job starts. Nothing of it ever changes.
@@ -87,28 +118,37 @@ struct JobTerms {
     /// hash of the model that round 0 starts from
     bytes32 modelHash;
     address[COMMITTEE_SIZE] members;
-    /// who may post batches of signed commitments; zero for nobody
-    address relayer;
+    /// who takes a seat that becomes free, in this order
+    address[] standbys;
     address treasury;
     uint96 clientDeposit;
     uint96 memberStake;
     /// the probability that a contribution is audited, times 2^64
     uint128 auditRate;
     uint32 rounds;
+    uint32 maxClients;
+    /// a sum of fewer contributions is never opened
+    uint32 fewestContributions;
     /// blocks between asking for a stake and getting it
     uint32 unbondingDelay;
+    /// blocks after which a held deposit is free again, in a job that nobody on a bench can save
+    uint32 unlockDelay;
+    /// the part of a penalty, in basis points, that goes to the treasury; the rest is burnt
+    uint16 treasuryShare;
+    /// whether the pairs of client and commitment are on chain, or only the root over them
+    bool publicRoll;
     Phases phases;
     Penalties penalties;
-    Split split;
+    Pay pay;
 }
 
 enum ClientStatus {
     Unknown,
-    /// may commit
+    /// may contribute
     Active,
-    /// its deposit fell below the required one; it may commit again after a top-up
+    /// its deposit fell below the required one, or an audit of it is undecided
     Suspended,
-    /// has asked for its deposit; never commits again
+    /// has asked for its deposit; never contributes again
     Leaving
 }
 
@@ -117,32 +157,44 @@ struct Client {
     ClientStatus status;
     /// the client's bit in verdicts
     uint32 index;
-    /// the first round in which the client can still commit directly
-    uint32 nextRound;
+    /// audits of it that are held and undecided
+    uint32 undecided;
     bytes32 datasetRoot;
 }
 
-/// @dev How far a job has come.
-struct JobProgress {
+/// @dev Who takes part in a job.
+struct Participants {
     /// the last block in which members join and clients enrol
     uint32 enrolDeadline;
     uint32 clientCount;
+    /// audits of clients that are held and undecided
+    uint32 undecided;
+    /// bit n: number n of the roster has staked
+    uint8 joined;
+    /// seat changes so far
+    uint8 epoch;
+    /// who sits where: numbers of the roster, that is members, then standbys
+    uint8[COMMITTEE_SIZE] seats;
+}
+
+/// @dev How far a job has come.
+struct Progress {
     /// the round that opens next, which is how many have been opened
     uint32 nextRound;
     /// void rounds since the last one that was finalised
     uint8 voidStreak;
-    /// bit m: member m has staked
-    uint8 joined;
     /// no further round can open
     bool closed;
-    /// hash of the current model
+    /// hash of the current model; zero before the first round
     bytes32 modelHash;
 }
 
 enum RoundStatus {
     None,
-    /// commitments, beacon, delivery and attestation
+    /// contributions are delivered and the roll is agreed
     Open,
+    /// the roll is on chain: beacon, answers and attestation
+    Rolled,
     /// two equal attestations: the verdict stands
     Decided,
     /// the next model is agreed
@@ -153,72 +205,79 @@ enum RoundStatus {
 
 struct Round {
     RoundStatus status;
-    /// bit m: member m has attested
+    /// bit s: seat s has attested
     uint8 attested;
-    /// bit m: member m attested what was decided
+    /// bit s: seat s attested what was decided
     uint8 majority;
-    uint32 decidedAt;
-    /// Merkle root of the relayed commitments; zero without a batch
-    bytes32 batchRoot;
+    uint32 openedAt;
+    /// contributions on the roll
+    uint32 count;
+    /// seat changes before the round opened
+    uint8 epoch;
+    /// who sat where when the round opened: numbers of the roster
+    uint8[COMMITTEE_SIZE] seats;
+    /// differs whenever the round is opened again on another chain or model
+    bytes32 opening;
+    /// Merkle root of the roll; zero before it is agreed
+    bytes32 root;
     /// hash of the decided verdict; zero before the decision
     bytes32 verdictHash;
+    /// hashes of the verdicts that were attested before the decision
     bytes32[COMMITTEE_SIZE] attestations;
 }
 
 /// @dev The last block of every phase of one round.
 struct Schedule {
-    uint32 commit;
-    uint32 beacon;
     uint32 deliver;
+    uint32 roll;
+    uint32 beacon;
+    uint32 answer;
     uint32 attest;
     uint32 finalise;
-    uint32 request;
+    uint32 response;
 }
 
-/// @dev Why a client is slashed. The values stand in verdicts.
-enum Reason {
+/// @dev How the audit of a contribution ended. Members sign it.
+enum Outcome {
     None,
-    CommitmentMismatch,
-    NotDelivered,
-    InputNotCommitted,
-    ReplayOutside
+    Passed,
+    Outside,
+    Unanswered
+}
+
+enum ChargeStatus {
+    None,
+    /// set aside until the audit is decided
+    Held,
+    Charged,
+    Acquitted,
+    /// free again, because nobody was left to decide
+    Unlocked
+}
+
+struct Charge {
+    ChargeStatus status;
+    uint32 heldAt;
+    /// what was set aside from the deposit
+    uint96 held;
+}
+
+/// @dev Evidence that a client contributed in a round.
+struct RollEntry {
+    bytes32 commitment;
+    /// hash of the rest of the client's bundle; with the commitment it makes up the content hash
+    bytes32 restHash;
+    bytes32[] path;
+    /// the client's EIP-712 signature of `Contribution`
+    bytes signature;
 }
 
 /// @dev Why a member is penalised.
 enum MemberFault {
-    BeaconWithheld,
-    VerdictDissent,
-    VerdictSilence
-}
-
-enum SlashStatus {
-    None,
-    Requested,
-    Vetoed,
-    Executed
-}
-
-struct Slash {
-    SlashStatus status;
-    Reason reason;
-    /// the first block in which it can be executed, and no longer vetoed
-    uint32 executableAt;
-    /// what was set aside from the deposit
-    uint96 captured;
-}
-
-/// @dev What the members attested: who passed, and why the others did not.
-struct Verdict {
-    /// bit (i & 7), lowest first, of byte (i >> 3): client i passed
-    bytes passes;
-    /// five bytes a fault: the client's index, then the reason
-    bytes faults;
-}
-
-/// @dev Evidence that a client committed in a round through a batch. Empty for a direct commitment.
-struct BatchProof {
-    bytes32 commitment;
-    bytes32[] path;
-    /// the client's EIP-712 signature of `GradientCommitment`
-    bytes signature;
+    Silence,
+    Dissent,
+    Absence,
+    Withheld,
+    Falsehood,
+    Equivocation
 }

@@ -1,4 +1,4 @@
-"""`ape run deploy`: deploy the four contracts, wired to each other.
+"""`ape run deploy`: deploy the six contracts, wired to each other.
 
 Their constructors take each other's addresses, which are predicted from the deployer's nonce; the
 deployment of the last contract fails if a prediction was wrong.
@@ -8,19 +8,21 @@ import click
 from ape import project
 from ape.cli import ConnectedProviderCommand, account_option
 
-from opfl_chain.chain.deployment import created_address
+from opfl_chain.chain.deployment import ORDER, created_address
 
 
 def deploy_protocol(deployer):
-    """Deploy `Deposits`, `Jobs`, `Beacon` and `Slashing`, and return them in this order."""
+    """Deploy the contracts, and return them in the order of `ORDER`."""
     nonce = deployer.nonce
-    jobs, beacon, slashing = (created_address(deployer.address, nonce + i) for i in (1, 2, 3))
-    deposits = deployer.deploy(project.Deposits, jobs, slashing)
+    addresses = [created_address(deployer.address, nonce + i) for i in range(len(ORDER))]
+    deposits, beacon, jobs, rounds, charges, rewards = addresses
     return (
-        deposits,
-        deployer.deploy(project.Jobs, deposits, beacon, slashing),
-        deployer.deploy(project.Beacon, jobs),
-        deployer.deploy(project.Slashing, deposits, jobs, beacon),
+        deployer.deploy(project.Deposits, jobs, charges, rewards),
+        deployer.deploy(project.Beacon, jobs, rounds),
+        deployer.deploy(project.Jobs, deposits, beacon, rounds, charges),
+        deployer.deploy(project.Rounds, jobs, beacon),
+        deployer.deploy(project.Charges, deposits, jobs, rounds, beacon),
+        deployer.deploy(project.Rewards, deposits, jobs, rounds, beacon, charges),
     )
 
 

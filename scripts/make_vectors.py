@@ -13,26 +13,29 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from vectors.accumulator import accumulator
 from vectors.aggregate import aggregate
 from vectors.beacon import beacon
+from vectors.bundle import bundle
 from vectors.commitments import gradient_tree, shares
-from vectors.delivery import delivery
 from vectors.documents import boundary, policy
+from vectors.echo import echo
 from vectors.exchange import exchange
 from vectors.fixed_point import fixed_point
 from vectors.guided import guided
 from vectors.inputs import inputs
 from vectors.model import model
+from vectors.penalties import deposits, penalties
 from vectors.profile import profile
 from vectors.proof import proof
+from vectors.referee import referee, seats
 from vectors.ring_shares import packages, ring_shares
+from vectors.roll import lists, opening, roll
 from vectors.sampling import sampling
+from vectors.sealing import sealing
 from vectors.signatures import signatures
-from vectors.slashing import slashing
 from vectors.statements import statements
 from vectors.tags import tags
-from vectors.trees import batch, dataset, merkle
+from vectors.trees import dataset, merkle
 from vectors.values import Vector, to_json
 from vectors.verdict import verdict
 
@@ -40,29 +43,35 @@ ROOT = Path(__file__).resolve().parent.parent
 VECTORS = ROOT / "tests" / "vectors"
 
 MAKERS: dict[str, Callable[[], Vector]] = {
-    "accumulator": accumulator,
     "aggregate": aggregate,
-    "batch": batch,
     "beacon": beacon,
     "boundary": boundary,
+    "bundle": bundle,
     "dataset": dataset,
-    "delivery": delivery,
+    "deposits": deposits,
+    "echo": echo,
     "exchange": exchange,
     "fixed_point": fixed_point,
     "gradient_tree": gradient_tree,
     "guided": guided,
     "inputs": inputs,
+    "lists": lists,
     "merkle": merkle,
     "model": model,
+    "opening": opening,
     "packages": packages,
+    "penalties": penalties,
     "policy": policy,
     "profile": profile,
     "proof": proof,
+    "referee": referee,
     "ring_shares": ring_shares,
+    "roll": roll,
     "sampling": sampling,
+    "sealing": sealing,
+    "seats": seats,
     "shares": shares,
     "signatures": signatures,
-    "slashing": slashing,
     "statements": statements,
     "tags": tags,
     "verdict": verdict,

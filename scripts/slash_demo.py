@@ -1,4 +1,4 @@
-"""`ape run slash_demo`: deposits, audits and a slash on the network that ape is connected to.
+"""`ape run slash_demo`: deposits, audits and a charge on the network that ape is connected to.
 
 Gradients and verdicts are made up: `opfl demo` trains and replays.
 """

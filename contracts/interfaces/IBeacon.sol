@@ -4,16 +4,15 @@ pragma solidity 0.8.37;
 import {COMMITTEE_SIZE, JobId, RoundId} from "../Types.sol";
 
 /// @title Beacon: the randomness that picks who is audited
-/// @notice The beacon of a round is the members' aggregate BLS signature over the round's closed
-/// accumulator. A signature is unique, so nobody can grind it, and it does not exist before the
-/// commitments are closed. A member can only withhold its part: then everyone is audited, and the
+/// @notice The beacon of a round is the members' aggregate BLS signature over the round's roll. A
+/// signature is unique, so nobody can grind it, and it does not exist before the roll is closed. A member can only withhold its part: then everyone is audited, and the
 /// member pays.
 interface IBeacon {
     /// @notice `member` registered its key, in EIP-2537 encoding.
     event KeyRegistered(address indexed member, bytes publicKey);
 
     /// @notice The keys of a job's committee were added up.
-    event GroupFormed(JobId indexed job, bytes groupKey);
+    event GroupFormed(JobId indexed job, uint8 indexed epoch, bytes groupKey);
 
     /// @notice One member's signature was published, because the aggregate is late.
     event PartialPublished(RoundId indexed round, address indexed member, bytes signature);
@@ -21,7 +20,7 @@ interface IBeacon {
     /// @notice The randomness of the round is known.
     event BeaconPublished(RoundId indexed round, bytes32 seed, bytes signature);
 
-    /// @notice Only the Jobs contract may call this.
+    /// @notice Only the Jobs and the Rounds contract may call this.
     error NotAuthorised(address caller);
 
     /// @notice A member's key is fixed once it is registered.
@@ -36,7 +35,7 @@ interface IBeacon {
     /// @notice The signature is not that of the committee, or of the member, over this round.
     error BadSignature(RoundId round);
 
-    /// @notice Beacons are published after the commit phase and before the beacon deadline.
+    /// @notice Beacons are published once the roll is on chain, until the beacon deadline.
     error NotInBeaconPhase(RoundId round, uint256 currentBlock);
 
     /// @notice A published beacon is never replaced.
@@ -53,8 +52,9 @@ interface IBeacon {
     /// @param proof The key's signature over `possessionMessage`, a point of G1.
     function registerKey(bytes calldata publicKey, bytes calldata proof) external;
 
-    /// @notice Adds up the keys of a committee. Only Jobs, when the first round opens.
-    function formGroup(JobId job, address[COMMITTEE_SIZE] calldata members) external;
+    /// @notice Adds up the keys of a committee. Only Rounds, before the first
+    /// round, and Jobs, when a seat changes.
+    function formGroup(JobId job, uint8 epoch, address[COMMITTEE_SIZE] calldata members) external;
 
     /// @notice Publishes the aggregate of all members' signatures over `message`.
     function publish(RoundId round, bytes calldata signature) external;
@@ -79,8 +79,8 @@ interface IBeacon {
     /// @notice A member's key; empty before registration.
     function keyOf(address member) external view returns (bytes memory);
 
-    /// @notice The sum of a committee's keys; empty before the first round.
-    function groupKeyOf(JobId job) external view returns (bytes memory);
+    /// @notice The sum of a committee's keys after so many seat changes; empty before it is formed.
+    function groupKeyOf(JobId job, uint8 epoch) external view returns (bytes memory);
 
     /// @notice What the members of a job sign for a round.
     function message(RoundId round) external view returns (bytes memory);

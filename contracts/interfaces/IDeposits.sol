@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {JobId, Role, Split} from "../Types.sol";
+import {JobId, Role} from "../Types.sol";
 
 /// @title Deposits: all money of the protocol
-/// @notice Holds every stake until it is unbonded or slashed. Money leaves in two ways only: its
-/// owner withdraws an unbonded stake, or a credit is paid to the account it was earned by. There is
-/// no owner and no way to stop a withdrawal.
+/// @notice Holds every stake until it is unbonded or taken, and the budget of every job. Money leaves
+/// in three ways only: its owner withdraws an unbonded stake, a budget pays for work or goes back to
+/// who gave it, or a credit is paid to the account it was booked for. There is no owner and no way to
+/// stop a withdrawal.
 interface IDeposits {
     /// @dev A stake in one job and role.
     struct Account {
@@ -28,7 +29,7 @@ interface IDeposits {
     /// @notice The owner took its stake.
     event Withdrawn(JobId indexed job, Role indexed role, address indexed owner, uint96 amount);
 
-    /// @notice A part of a stake was set aside for a slash.
+    /// @notice A part of a stake was set aside.
     event Captured(
         JobId indexed job, Role indexed role, address indexed owner, uint96 amount, uint96 balance
     );
@@ -39,7 +40,13 @@ interface IDeposits {
     );
 
     /// @notice What had been set aside was split.
-    event Distributed(JobId indexed job, uint256 burned, uint256 toTreasury, uint256 toCommittee);
+    event Distributed(JobId indexed job, uint256 burned, uint256 toTreasury, uint256 toMembers);
+
+    /// @notice A job's budget grew by `amount`.
+    event Funded(JobId indexed job, uint256 amount);
+
+    /// @notice A job's budget paid `amount`.
+    event Paid(JobId indexed job, address indexed recipient, uint256 amount);
 
     /// @notice `account` can withdraw `amount` more.
     event Credited(address indexed account, uint256 amount);
@@ -47,7 +54,7 @@ interface IDeposits {
     /// @notice `account` was paid its credit.
     event CreditWithdrawn(address indexed account, uint256 amount);
 
-    /// @notice Only the Jobs or the Slashing contract may call this.
+    /// @notice Only another contract of the protocol may call this.
     error NotAuthorised(address caller);
 
     /// @notice The amount does not fit.
@@ -77,27 +84,40 @@ interface IDeposits {
     /// @notice Takes out the caller's stake, once its delay is over.
     function withdraw(JobId job, Role role) external;
 
-    /// @notice Sets aside up to `amount` of a stake. Only Slashing.
+    /// @notice Sets aside up to `amount` of a stake. Only Charges.
     /// @return captured What was set aside: `amount`, or the whole balance if that is less.
     /// @return balance What is left.
     function capture(JobId job, Role role, address owner, uint96 amount)
         external
         returns (uint96 captured, uint96 balance);
 
-    /// @notice Puts back what was set aside. Only Slashing.
+    /// @notice Puts back what was set aside. Only Charges.
     function release(JobId job, Role role, address owner, uint96 amount)
         external
         returns (uint96 balance);
 
-    /// @notice Splits what was set aside between burn, treasury and `recipients`. Only Slashing.
-    /// What does not divide evenly is burned.
+    /// @notice Splits what was set aside: up to `compensation` to each of `recipients`, in their order;
+    /// of the rest, `treasuryShare` basis points to the treasury. What is left is burnt. Only Charges.
     function distribute(
         JobId job,
         uint96 amount,
-        Split calldata split,
+        address[] calldata recipients,
+        uint96 compensation,
         address treasury,
-        address[] calldata recipients
+        uint16 treasuryShare
     ) external;
+
+    /// @notice Adds the value sent to the budget of a job. Only Jobs.
+    function fund(JobId job) external payable;
+
+    /// @notice Pays from the budget of a job. Only Rewards.
+    function pay(JobId job, address recipient, uint256 amount) external;
+
+    /// @notice What was ever put into the budget of a job.
+    function fundedOf(JobId job) external view returns (uint256);
+
+    /// @notice What is left of the budget of a job.
+    function budgetOf(JobId job) external view returns (uint256);
 
     /// @notice Pays the credit of `account` to `account`. Anyone may call it.
     function withdrawCredit(address account) external;

@@ -11,6 +11,13 @@ library BLS12381 {
     /// @notice A point has the wrong number of bytes.
     error WrongPointLength(uint256 given, uint256 required);
 
+    /// @dev A point of G2 as it is stored: EIP-2537 pads every 48 bytes with 16 zeros, which are left
+    /// out. All zeros before it is set.
+    struct PackedG2 {
+        uint256[2] highs;
+        uint256[4] lows;
+    }
+
     uint256 internal constant G1_BYTES = 128;
     uint256 internal constant G2_BYTES = 256;
 
@@ -51,6 +58,31 @@ library BLS12381 {
             // Before Prague the address is empty and the call succeeds with no data.
             valid := and(and(ok, eq(returndatasize(), 0x20)), eq(mload(0x00), 1))
         }
+    }
+
+    /// @notice Stores a point of G2.
+    function store(PackedG2 storage packed, bytes memory point) internal {
+        _requireLength(point, G2_BYTES);
+        uint256[8] memory words = abi.decode(point, (uint256[8]));
+        packed.highs = [words[0] << 128 | words[2], words[4] << 128 | words[6]];
+        packed.lows = [words[1], words[3], words[5], words[7]];
+    }
+
+    /// @notice A stored point of G2; empty before it is set.
+    function load(PackedG2 storage packed) internal view returns (bytes memory) {
+        uint256[2] memory highs = packed.highs;
+        uint256[4] memory lows = packed.lows;
+        if (highs[0] | lows[0] | lows[1] == 0) return "";
+        return abi.encode(
+            highs[0] >> 128,
+            lows[0],
+            uint128(highs[0]),
+            lows[1],
+            highs[1] >> 128,
+            lows[2],
+            uint128(highs[1]),
+            lows[3]
+        );
     }
 
     /// @notice The sum of two points of G1.

@@ -3,7 +3,7 @@ pragma solidity 0.8.37;
 
 /// @title Which clients the seed of a round selects for audit
 library Sampling {
-    bytes32 private constant TAG = keccak256("opfl.v1.seed");
+    bytes32 private constant TAG = keccak256("opfl.v2.seed");
 
     /// @notice The seed that a beacon signature gives.
     function seedOf(bytes memory signature) internal pure returns (bytes32) {

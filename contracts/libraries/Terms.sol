@@ -1,116 +1,172 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {AUDIT_ALWAYS, COMMITTEE_SIZE, JobTerms, Penalties, Phases, Schedule} from "../Types.sol";
-import {ClientRecords} from "./ClientRecord.sol";
+import {
+    AUDIT_ALWAYS,
+    COMMITTEE_SIZE,
+    JobTerms,
+    MAX_STANDBYS,
+    Penalties,
+    Phases,
+    Schedule
+} from "../Types.sol";
 
-/// @title What the terms of a job must fulfil, and the deadlines that follow from them
+/// @title What the terms of a job must fulfil, and what follows from them
 library Terms {
     uint256 private constant BASIS_POINTS = 10_000;
 
     /// @dev Deadlines are blocks in 32 bits: if one overflowed, the stakes behind it would be frozen.
     uint256 private constant MAX_DELAY = 1 << 30;
 
+    /// @dev A sum of two reveals each of them to the other.
+    uint256 private constant FEWEST_CONTRIBUTIONS = 3;
+
     /// @notice A term that must not be zero is zero.
     error ZeroTerm(string term);
 
-    /// @notice A member stands twice in the committee.
+    /// @notice An account stands twice on the roster of members and standbys.
     error DuplicateMember(address member);
+
+    /// @notice There are more standbys than a job may name.
+    error TooManyStandbys(uint256 given, uint256 allowed);
 
     /// @notice The audit rate is above one, which is 2^64.
     error AuditRateAboveOne(uint128 auditRate);
 
-    /// @notice The parts of slashed money do not add up to 10,000 basis points.
-    error SplitNotWhole(uint256 basisPoints);
+    /// @notice A part is larger than 10,000 basis points.
+    error ShareAboveOne(uint256 basisPoints);
+
+    /// @notice A sum of so few contributions would reveal them, or the job has no place for as many.
+    error FewestOutOfRange(uint256 given, uint256 lowest, uint256 highest);
 
     /// @notice A penalty is higher than the stake it would be taken from.
     error PenaltyAboveStake(uint96 penalty, uint96 stake);
 
-    /// @notice A stake could be withdrawn while an audit that could slash it is open.
-    error UnbondingTooShort(uint256 given, uint256 lifetime);
+    /// @notice Of two amounts, the first must be the lower one.
+    error WrongOrder(string lower, uint96 first, string higher, uint96 second);
+
+    /// @notice A window is shorter than what must fit into it.
+    error WindowTooShort(string window, uint256 given, uint256 needed);
 
     /// @notice A delay is so long that a deadline could overflow.
     error DelayTooLong(uint256 given, uint256 allowed);
 
-    /// @notice Rounds could pass so fast that a slash outlives the record of its commitment.
-    error RoundsTooShort(uint256 lifetime, uint256 allowed);
+    /// @notice What was sent does not pay what the terms promise.
+    error BudgetTooSmall(uint256 sent, uint256 needed);
 
-    /// @notice Reverts unless a job with these terms is safe for all who take part.
-    function validate(JobTerms calldata terms) internal pure {
+    /// @notice Reverts unless a job with these terms and this budget is safe for all who take part.
+    function validate(JobTerms calldata terms, uint256 sent) internal pure {
         if (terms.rounds == 0) revert ZeroTerm("rounds");
         if (terms.clientDeposit == 0) revert ZeroTerm("clientDeposit");
         if (terms.memberStake == 0) revert ZeroTerm("memberStake");
         if (terms.treasury == address(0)) revert ZeroTerm("treasury");
         if (terms.auditRate > AUDIT_ALWAYS) revert AuditRateAboveOne(terms.auditRate);
-        _validateMembers(terms.members);
-        _validatePhases(terms.phases, terms.unbondingDelay);
-        _validatePenalties(terms.penalties, terms.clientDeposit, terms.memberStake);
-        uint256 parts = uint256(terms.split.burn) + terms.split.treasury + terms.split.committee;
-        if (parts != BASIS_POINTS) revert SplitNotWhole(parts);
+        if (terms.treasuryShare > BASIS_POINTS) revert ShareAboveOne(terms.treasuryShare);
+        uint256 fewest = terms.fewestContributions;
+        if (fewest < FEWEST_CONTRIBUTIONS || fewest > terms.maxClients) {
+            revert FewestOutOfRange(fewest, FEWEST_CONTRIBUTIONS, terms.maxClients);
+        }
+        _validateRoster(terms);
+        _validatePhases(terms);
+        _validatePenalties(terms);
+        uint256 needed = budget(terms);
+        if (sent < needed) revert BudgetTooSmall(sent, needed);
     }
 
-    /// @notice The deadlines of a round whose commit phase ends at `commitDeadline`.
-    function schedule(Phases memory phases, uint32 commitDeadline)
+    /// @notice The most that a job with these terms can pay for work.
+    function budget(JobTerms calldata terms) internal pure returns (uint256) {
+        uint256 perRound = uint256(terms.pay.client) * terms.maxClients + uint256(terms.pay.member)
+            * COMMITTEE_SIZE;
+        return perRound * terms.rounds;
+    }
+
+    /// @notice The deadlines of a round that was opened in a block.
+    function schedule(Phases memory phases, uint32 openedAt)
         internal
         pure
         returns (Schedule memory deadlines)
     {
-        deadlines.commit = commitDeadline;
-        deadlines.beacon = commitDeadline + phases.beacon;
-        deadlines.deliver = deadlines.beacon + phases.deliver;
-        deadlines.attest = deadlines.deliver + phases.attest;
+        deadlines.deliver = openedAt + phases.deliver;
+        deadlines.roll = deadlines.deliver + phases.roll;
+        deadlines.beacon = deadlines.roll + phases.beacon;
+        deadlines.answer = deadlines.beacon + phases.answer;
+        deadlines.attest = deadlines.answer + phases.attest;
         deadlines.finalise = deadlines.attest + phases.finalise;
-        deadlines.request = deadlines.attest + phases.request;
+        deadlines.response = deadlines.attest + phases.response;
     }
 
-    function _validateMembers(address[COMMITTEE_SIZE] calldata members) private pure {
-        for (uint256 i = 0; i < COMMITTEE_SIZE; ++i) {
-            if (members[i] == address(0)) revert ZeroTerm("members");
+    function _validateRoster(JobTerms calldata terms) private pure {
+        uint256 standbys = terms.standbys.length;
+        if (standbys > MAX_STANDBYS) revert TooManyStandbys(standbys, MAX_STANDBYS);
+        for (uint256 i = 0; i < COMMITTEE_SIZE + standbys; ++i) {
+            address one = _rostered(terms, i);
+            if (one == address(0)) revert ZeroTerm("members");
             for (uint256 j = 0; j < i; ++j) {
-                if (members[i] == members[j]) revert DuplicateMember(members[i]);
+                if (one == _rostered(terms, j)) revert DuplicateMember(one);
             }
         }
     }
 
-    function _validatePhases(Phases calldata phases, uint32 unbondingDelay) private pure {
+    function _validatePhases(JobTerms calldata terms) private pure {
+        Phases calldata phases = terms.phases;
         if (phases.enrol == 0) revert ZeroTerm("phases.enrol");
-        if (phases.commit == 0) revert ZeroTerm("phases.commit");
-        if (phases.beacon == 0) revert ZeroTerm("phases.beacon");
         if (phases.deliver == 0) revert ZeroTerm("phases.deliver");
+        if (phases.roll == 0) revert ZeroTerm("phases.roll");
+        if (phases.beacon == 0) revert ZeroTerm("phases.beacon");
+        if (phases.answer == 0) revert ZeroTerm("phases.answer");
         if (phases.attest == 0) revert ZeroTerm("phases.attest");
         if (phases.finalise == 0) revert ZeroTerm("phases.finalise");
-        if (phases.request == 0) revert ZeroTerm("phases.request");
-        if (phases.veto == 0) revert ZeroTerm("phases.veto");
 
-        // From the first commitment of a round to the last block in which it can still be slashed.
-        uint256 lifetime = uint256(phases.commit) + phases.beacon + phases.deliver + phases.attest
-            + phases.finalise + phases.request + phases.veto;
-        if (unbondingDelay <= lifetime) revert UnbondingTooShort(unbondingDelay, lifetime);
-        // No round takes longer than the unbonding delay.
-        _requireDelay(unbondingDelay);
+        // Who was away for the time to answer has as long again.
+        _requireWindow("phases.response", phases.response, uint256(phases.answer));
+        // From the opening of a round to the last block in which its audits are held.
+        uint256 lifetime = uint256(phases.deliver) + phases.roll + phases.beacon + phases.answer
+            + phases.attest + phases.response + 1;
+        _requireWindow("unbondingDelay", terms.unbondingDelay, lifetime);
+        _requireWindow("unlockDelay", terms.unlockDelay, lifetime);
+        _requireDelay(terms.unbondingDelay);
+        _requireDelay(terms.unlockDelay);
         _requireDelay(phases.enrol);
-        uint256 allowed = (ClientRecords.WINDOW - 1) * phases.commit;
-        if (lifetime > allowed) revert RoundsTooShort(lifetime, allowed);
+        _requireDelay(phases.finalise);
     }
 
-    function _validatePenalties(Penalties calldata penalties, uint96 deposit, uint96 stake)
-        private
-        pure
-    {
-        _requireAtMost(penalties.commitmentMismatch, deposit);
-        _requireAtMost(penalties.notDelivered, deposit);
-        _requireAtMost(penalties.inputNotCommitted, deposit);
-        _requireAtMost(penalties.replayOutside, deposit);
-        _requireAtMost(penalties.beaconWithheld, stake);
-        _requireAtMost(penalties.verdictDissent, stake);
-        _requireAtMost(penalties.verdictSilence, stake);
+    /// @dev After the seed a client can answer or pay in full: there is one penalty. A member never
+    /// earns more by a fault than by its work, and a worse fault never costs less.
+    function _validatePenalties(JobTerms calldata terms) private pure {
+        Penalties calldata penalties = terms.penalties;
+        if (penalties.client == 0) revert ZeroTerm("penalties.client");
+        if (penalties.client > terms.clientDeposit) {
+            revert PenaltyAboveStake(penalties.client, terms.clientDeposit);
+        }
+        if (terms.pay.member >= penalties.silence) {
+            revert WrongOrder("pay.member", terms.pay.member, "silence", penalties.silence);
+        }
+        if (penalties.silence > penalties.dissent) {
+            revert WrongOrder("silence", penalties.silence, "dissent", penalties.dissent);
+        }
+        if (penalties.dissent > penalties.absence) {
+            revert WrongOrder("dissent", penalties.dissent, "absence", penalties.absence);
+        }
+        if (penalties.absence > penalties.withheld) {
+            revert WrongOrder("absence", penalties.absence, "withheld", penalties.withheld);
+        }
+        if (penalties.withheld > terms.memberStake) {
+            revert PenaltyAboveStake(penalties.withheld, terms.memberStake);
+        }
+    }
+
+    function _rostered(JobTerms calldata terms, uint256 number) private pure returns (address) {
+        return
+            number < COMMITTEE_SIZE
+                ? terms.members[number]
+                : terms.standbys[number - COMMITTEE_SIZE];
+    }
+
+    function _requireWindow(string memory window, uint256 given, uint256 needed) private pure {
+        if (given < needed) revert WindowTooShort(window, given, needed);
     }
 
     function _requireDelay(uint32 delay) private pure {
         if (delay > MAX_DELAY) revert DelayTooLong(delay, MAX_DELAY);
-    }
-
-    function _requireAtMost(uint96 penalty, uint96 stake) private pure {
-        if (penalty > stake) revert PenaltyAboveStake(penalty, stake);
     }
 }

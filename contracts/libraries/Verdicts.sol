@@ -1,44 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Reason, Verdict} from "../Types.sol";
-
-/// @title Reading what the members attested
+/// @title Reading verdicts
+/// @notice A verdict is a bitmap of the clients that passed: bit (i & 7), lowest first, of byte
+/// (i >> 3) is client i.
 library Verdicts {
-    uint256 private constant FAULT_BYTES = 5;
-
-    /// @notice The verdict has fewer faults than the position that was asked for.
-    error NoSuchFault(uint256 position, uint256 faults);
-
-    /// @notice The fault has a reason that does not exist.
-    error UnknownReason(uint8 reason);
-
-    /// @notice What two members must have attested for the verdict to stand.
-    function hash(Verdict calldata verdict) internal pure returns (bytes32) {
-        return keccak256(abi.encode(verdict.passes, verdict.faults));
-    }
-
     /// @notice Whether the client with `index` passed.
-    function passed(Verdict calldata verdict, uint32 index) internal pure returns (bool) {
+    function passed(bytes calldata passes, uint32 index) internal pure returns (bool) {
         uint256 position = index >> 3;
-        if (position >= verdict.passes.length) return false;
-        return (uint8(verdict.passes[position]) >> (index & 7)) & 1 == 1;
+        if (position >= passes.length) return false;
+        return (uint8(passes[position]) >> (index & 7)) & 1 == 1;
     }
 
-    /// @notice The fault at `position`: who failed, and why.
-    /// @dev A list that ends within a fault has none.
-    function faultAt(Verdict calldata verdict, uint256 position)
-        internal
-        pure
-        returns (uint32 index, Reason reason)
-    {
-        uint256 size = verdict.faults.length;
-        uint256 faults = size % FAULT_BYTES == 0 ? size / FAULT_BYTES : 0;
-        if (position >= faults) revert NoSuchFault(position, faults);
-        bytes calldata fault = verdict.faults[position * FAULT_BYTES:(position + 1) * FAULT_BYTES];
-        index = uint32(bytes4(fault[:4]));
-        uint8 code = uint8(fault[4]);
-        if (code == 0 || code > uint8(type(Reason).max)) revert UnknownReason(code);
-        reason = Reason(code);
+    /// @notice How many clients passed.
+    function count(bytes calldata passes) internal pure returns (uint256 total) {
+        for (uint256 start = 0; start < passes.length; start += 32) {
+            // Bytes behind the end read as zero.
+            uint256 word = uint256(bytes32(passes[start:_min(start + 32, passes.length)]));
+            // Kernighan's method: a step for each bit that is set.
+            while (word != 0) {
+                // The word is not zero.
+                unchecked {
+                    word &= word - 1;
+                    ++total;
+                }
+            }
+        }
+    }
+
+    function _min(uint256 a, uint256 b) private pure returns (uint256) {
+        return a < b ? a : b;
     }
 }

@@ -1,8 +1,8 @@
-"""Cheats of clients by name: attacks on gradients, false deliveries and forged proofs."""
+"""Cheats of clients by name: attacks on gradients, false bundles, both at once, forged proofs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
@@ -11,13 +11,14 @@ import numpy as np
 from opfl_chain.adversaries.gradients.attack import Attack, AttackState, UnknownAttack
 from opfl_chain.adversaries.gradients.registry import attack_named, forms
 from opfl_chain.adversaries.provers import FalsePolynomials
-from opfl_chain.protocol.delivery import Delivery, InputDelivery
+from opfl_chain.protocol.bundle import Bundle, BundleKind, contribution_parts
 from opfl_chain.protocol.proof.prover import Prover, Usage
+from opfl_chain.protocol.signatures import CURVE_ORDER
 from opfl_chain.roles.client.conduct import (
     Conduct,
     FinishedStep,
     Labels,
-    LocalContribution,
+    Parcel,
     Sharing,
     Vector,
 )
@@ -25,6 +26,10 @@ from opfl_chain.roles.settings import NodeError
 from opfl_chain.system.plugins import Registry
 
 T = TypeVar("T")
+Parcels = Mapping[int, Parcel]
+"""What is sent, by seat."""
+JOINED_BY: Final = "+"
+"""Joins an attack on gradients and a false delivery: `scale:10+evade`."""
 
 
 class CheatUnknown(NodeError):
@@ -48,42 +53,143 @@ def cheats_of(kind: str, base: type[T], builtin: Mapping[str, type[T]]) -> Regis
 class WithholdsShares(Conduct):
     """Delivers nothing."""
 
-    def deliveries(
-        self, sharing: Sharing, t: int, contribution: LocalContribution, *, audited: bool
-    ) -> Sequence[Delivery]:
-        del sharing, t, contribution, audited
-        return []
+    def parcels(self, sharing: Sharing, kind: BundleKind) -> Parcels:
+        del sharing, kind
+        return {}
+
+
+class WithholdsAnswer(Conduct):
+    """Contributes, and does not answer its audit."""
+
+    def parcels(self, sharing: Sharing, kind: BundleKind) -> Parcels:
+        return {} if kind is BundleKind.ANSWER else super().parcels(sharing, kind)
+
+
+class AnswersTwo(Conduct):
+    """Answers its audit to two members only."""
+
+    def parcels(self, sharing: Sharing, kind: BundleKind) -> Parcels:
+        sent = super().parcels(sharing, kind)
+        return _to(sent, 0, 1) if kind is BundleKind.ANSWER else sent
+
+
+class DeliversToOne(Conduct):
+    """Delivers to two members, and answers to one of them."""
+
+    def parcels(self, sharing: Sharing, kind: BundleKind) -> Parcels:
+        sent = super().parcels(sharing, kind)
+        return _to(sent, 0) if kind is BundleKind.ANSWER else _to(sent, 0, 1)
 
 
 class OpensAnotherGradient(Conduct):
-    """Delivers shares of a zero gradient, whatever it committed to."""
+    """Sends components of a zero gradient under the leaf hashes of the one it commits to."""
 
-    def deliveries(
-        self, sharing: Sharing, t: int, contribution: LocalContribution, *, audited: bool
-    ) -> Sequence[Delivery]:
-        honest = super().deliveries(sharing, t, contribution, audited=audited)
-        other = sharing.committed_gradient(t, np.zeros_like(contribution.gradient)).packages
-        return [
-            replace(delivery, gradient=package)
-            for delivery, package in zip(honest, other, strict=True)
-        ]
+    def parcels(self, sharing: Sharing, kind: BundleKind) -> Parcels:
+        if kind is BundleKind.ANSWER:
+            return super().parcels(sharing, kind)
+        zero = contribution_parts(sharing.committed_gradient(np.zeros_like(sharing.made.gradient)))
+        false = replace(sharing.parts(kind), plaintexts=zero.plaintexts)
+        return _to_all(sharing.sign(sharing.seal(kind, false)))
 
 
-class DeliversAnotherInput(Conduct):
-    """Delivers the input of another round, which is at another place in the data set."""
+class CommitsToAnother(Conduct):
+    """States the commitment to its gradient over the leaf hashes of a zero gradient."""
 
-    def deliveries(
-        self, sharing: Sharing, t: int, contribution: LocalContribution, *, audited: bool
-    ) -> Sequence[Delivery]:
-        honest = super().deliveries(sharing, t, contribution, audited=audited)
-        if not audited:
-            return honest
-        place = t + 1 if t == 0 else t - 1
-        given, proof = sharing.committed_input(place), tuple(sharing.dataset.proof(place))
-        return [
-            replace(delivery, training_input=InputDelivery(package, given.commitment, proof))
-            for delivery, package in zip(honest, given.packages, strict=True)
-        ]
+    def parcels(self, sharing: Sharing, kind: BundleKind) -> Parcels:
+        if kind is BundleKind.ANSWER:
+            return super().parcels(sharing, kind)
+        zero = contribution_parts(sharing.committed_gradient(np.zeros_like(sharing.made.gradient)))
+        false = replace(zero, commitment=sharing.parts(kind).commitment)
+        return _to_all(sharing.sign(sharing.seal(kind, false)))
+
+
+class AnswersWithAnotherInput(Conduct):
+    """Answers with the input of another round, which is at another place in the data set."""
+
+    def parcels(self, sharing: Sharing, kind: BundleKind) -> Parcels:
+        if kind is BundleKind.CONTRIBUTION:
+            return super().parcels(sharing, kind)
+        place = sharing.number + 1 if sharing.number == 0 else sharing.number - 1
+        return _to_all(sharing.sign(sharing.seal(kind, sharing.parts(kind, place))))
+
+
+class SpoilsEnvelopes(Conduct):
+    """Seals another key to the member in seat 0, in its contribution."""
+
+    KIND = BundleKind.CONTRIBUTION
+    ENVELOPES = 1
+
+    def parcels(self, sharing: Sharing, kind: BundleKind) -> Parcels:
+        if kind is not self.KIND:
+            return super().parcels(sharing, kind)
+        false = spoiled(sharing.seal(kind, sharing.parts(kind)), self.ENVELOPES)
+        return _to_all(sharing.sign(false))
+
+
+class SpoilsForTwo(SpoilsEnvelopes):
+    """Seals another key to both holders of component 0, in its contribution."""
+
+    ENVELOPES = 2
+
+
+class SpoilsAnswer(SpoilsEnvelopes):
+    """Seals another key to the member in seat 0, in its answer."""
+
+    KIND = BundleKind.ANSWER
+
+
+class SendsTwo(Conduct):
+    """Sends seat 0 another contribution than the others, under a second signature."""
+
+    KIND = BundleKind.CONTRIBUTION
+
+    def parcels(self, sharing: Sharing, kind: BundleKind) -> Parcels:
+        sent = super().parcels(sharing, kind)
+        if kind is not self.KIND:
+            return sent
+        other = sharing.sign(spoiled(sharing.seal(kind, sharing.parts(kind))))
+        return {**sent, 0: other}
+
+
+class AnswersDifferently(SendsTwo):
+    """Sends seat 0 another answer than the others."""
+
+    KIND = BundleKind.ANSWER
+
+
+class AnswersOnceForAll(Conduct):
+    """Sends its first answer, signature included, in every later audit as well."""
+
+    def __init__(self) -> None:
+        self._first: Parcels = {}
+
+    def parcels(self, sharing: Sharing, kind: BundleKind) -> Parcels:
+        sent = super().parcels(sharing, kind)
+        if kind is BundleKind.ANSWER:
+            self._first = self._first or sent
+            return self._first
+        return sent
+
+
+class SignsWithHighS(Conduct):
+    """Signs all bundles with the twin of its signature that contracts refuse."""
+
+    KINDS: tuple[BundleKind, ...] = tuple(BundleKind)
+
+    def parcels(self, sharing: Sharing, kind: BundleKind) -> Parcels:
+        sent = super().parcels(sharing, kind)
+        if kind not in self.KINDS:
+            return sent
+        return {
+            seat: replace(parcel, signature=with_high_s(parcel.signature))
+            for seat, parcel in sent.items()
+        }
+
+
+class AnswersWithHighS(SignsWithHighS):
+    """Signs its answers alone in this way, so that it is on the roll."""
+
+    KINDS = (BundleKind.ANSWER,)
 
 
 DELIVERIES: Final = cheats_of(
@@ -91,8 +197,20 @@ DELIVERIES: Final = cheats_of(
     Conduct,
     {
         "withhold-shares": WithholdsShares,
+        "withhold-answer": WithholdsAnswer,
+        "evade": AnswersTwo,
+        "split": DeliversToOne,
         "wrong-opening": OpensAnotherGradient,
-        "other-input": DeliversAnotherInput,
+        "wrong-commitment": CommitsToAnother,
+        "other-input": AnswersWithAnotherInput,
+        "spoil-shares": SpoilsEnvelopes,
+        "spoil-two": SpoilsForTwo,
+        "spoil-answer": SpoilsAnswer,
+        "two-contributions": SendsTwo,
+        "two-answers": AnswersDifferently,
+        "stale-answer": AnswersOnceForAll,
+        "high-s": SignsWithHighS,
+        "high-s-answer": AnswersWithHighS,
     },
 )
 
@@ -100,8 +218,10 @@ DELIVERIES: Final = cheats_of(
 class AttackingConduct(Conduct):
     """Commits to the data and gradients of an attack. Its memory is the state of the attack."""
 
-    def __init__(self, attack: Attack) -> None:
+    def __init__(self, attack: Attack, delivery: Conduct | None = None) -> None:
+        """`delivery` is how it delivers, if not as an honest client does."""
         self._attack = attack
+        self._delivery = delivery
 
     def training_labels(self, labels: Labels, classes: int) -> Labels:
         return self._attack.training_labels(labels, classes)
@@ -115,6 +235,11 @@ class AttackingConduct(Conduct):
         """Take part even if an audit would find the attack."""
         del usage
         return True
+
+    def parcels(self, sharing: Sharing, kind: BundleKind) -> Parcels:
+        if self._delivery is None:
+            return super().parcels(sharing, kind)
+        return self._delivery.parcels(sharing, kind)
 
 
 class ForgesProof(AttackingConduct):
@@ -131,12 +256,16 @@ PROOFS: Final = cheats_of("proofs", Conduct, {"forge": ForgesProof})
 
 
 def conduct_named(cheat: str) -> Conduct:
-    """Return the conduct of a client with this cheat: a false delivery or proof, or an attack."""
+    """Return the conduct of a client with this cheat: a false delivery or proof, or an attack.
+
+    An attack and a false delivery may be joined.
+    """
     for cheats in (DELIVERIES, PROOFS):
         if cheat in cheats:
             return cheats[cheat]()
+    attack, _, delivery = cheat.partition(JOINED_BY)
     try:
-        return AttackingConduct(attack_named(cheat))
+        return AttackingConduct(attack_named(attack), DELIVERIES[delivery]() if delivery else None)
     except UnknownAttack:
         raise UnknownAttack(cheat, client_cheats()) from None
 
@@ -151,4 +280,29 @@ def cheats_in(cheat: str, t: int, first: int) -> bool:
 
     Some attacks are honest now and then.
     """
-    return cheat in DELIVERIES or cheat in PROOFS or attack_named(cheat).cheats_in(t, first)
+    attack, _, delivery = cheat.partition(JOINED_BY)
+    if cheat in DELIVERIES or cheat in PROOFS or delivery:
+        return True
+    return attack_named(attack).cheats_in(t, first)
+
+
+def spoiled(bundle: Bundle, count: int = 1) -> Bundle:
+    """Return a bundle whose first envelopes hold other keys.
+
+    The first is of component 0 for seat 0, the second for the other holder of that component.
+    """
+    return replace(bundle, envelopes=(*[bytes(32)] * count, *bundle.envelopes[count:]))
+
+
+def with_high_s(signature: bytes) -> bytes:
+    """Return the twin of a canonical signature."""
+    s = CURVE_ORDER - int.from_bytes(signature[32:64], "big")
+    return signature[:32] + s.to_bytes(32, "big") + bytes([signature[64] ^ 7])
+
+
+def _to_all(parcel: Parcel) -> Parcels:
+    return dict.fromkeys(range(3), parcel)
+
+
+def _to(parcels: Parcels, *seats: int) -> Parcels:
+    return {seat: parcels[seat] for seat in seats}

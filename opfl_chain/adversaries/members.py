@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from opfl_chain.adversaries.clients import cheats_of
+import numpy as np
+
+from opfl_chain.adversaries.clients import JOINED_BY, CheatUnknown, cheats_of
 from opfl_chain.adversaries.leak import GuessingAudits
 from opfl_chain.numerics.field import MODULUS
-from opfl_chain.protocol.delivery import Claim
-from opfl_chain.protocol.exchange import Answers, ReportRow
+from opfl_chain.protocol.audit_exchange import Answers, Report, Reveal
+from opfl_chain.protocol.bundle import complain
+from opfl_chain.protocol.delivery import Claim, Delivery, Held
+from opfl_chain.protocol.echo import Signed, Slot
+from opfl_chain.protocol.identifiers import Address, ClientIndex
 from opfl_chain.protocol.proof.folding import Answer
-from opfl_chain.protocol.verdict import FaultReason, Verdict
+from opfl_chain.protocol.roll import Complaints, Listed
+from opfl_chain.protocol.signatures import CURVE_ORDER
+from opfl_chain.protocol.statements import Statement
+from opfl_chain.protocol.verdict import Verdict
+from opfl_chain.roles.member.hearings import Hearing
 from opfl_chain.roles.member.member import Member
+from opfl_chain.roles.member.messages import Messages
 from opfl_chain.roles.member.proved_audits import ProvedAudits
+from opfl_chain.roles.member.rolls import RollDuty
+from opfl_chain.roles.member.sums import MemberSums
 from opfl_chain.roles.node import Moment
 from opfl_chain.roles.view.view import RoundView
 from opfl_chain.transport.routes import Refusal, Request, Response, Route
@@ -27,14 +39,116 @@ class WithholdsBeacon(Member):
         del round_, now
 
 
+class SignsHigh(Member):
+    """Signs everything with the high s that contracts refuse."""
+
+    def sign(self, statement: Statement) -> bytes:
+        signature = super().sign(statement)
+        s = CURVE_ORDER - int.from_bytes(signature[32:64], "big")
+        return signature[:32] + s.to_bytes(32, "big") + bytes([55 - signature[64]])
+
+
+# --- roll
+
+
+class _ListsFew(RollDuty):
+    def _list(self, round_: RoundView) -> bytes:
+        """Name the first and the last client alone: a victim and an accomplice."""
+        listed = Listed.decode(super()._list(round_), len(self._node.view.clients())).hashes
+        ends = sorted(listed)[:1] + sorted(listed)[-1:]
+        return Listed({client: listed[client] for client in ends}).encode()
+
+
+class Few(Member):
+    """Takes contributions of all but lists two, so that the sum would show one of them."""
+
+    ROLLS = _ListsFew
+
+
+class _ComplainsOfAll(RollDuty):
+    def _complaints(
+        self, round_: RoundView, named: dict[ClientIndex, bytes], lists: dict[int, Listed]
+    ) -> Complaints:
+        super()._complaints(round_, named, lists)
+        seat, filed = self._messages.seat(round_), {}
+        for client, content_hash in named.items():
+            address = self._address(client)
+            bundle = self._intake.required(round_, address, content_hash)
+            context = self._intake.context(round_, address)
+            filed[client] = content_hash, complain(bundle, seat, self._sealing_key, context)
+        return Complaints(filed)
+
+
+class _ComplainsOfAnswers(ProvedAudits):
+    def report(
+        self,
+        hearing: Hearing,
+        claims: Mapping[Address, Claim],
+        answers: Mapping[Address, bytes],
+        subject: bytes,
+    ) -> Report:
+        made = super().report(hearing, claims, answers, subject)
+        rows = {
+            claim.client: self._complaint(hearing.round, client, answers[client])
+            for client, claim in claims.items()
+        }
+        return replace(made, rows=rows)
+
+
+class Frames(Member):
+    """Complains of every contribution and every answer, though all of them open."""
+
+    ROLLS = _ComplainsOfAll
+    PROVED_AUDITS = _ComplainsOfAnswers
+
+
 class RefusesDeliveries(Member):
-    """Refuses all deliveries, then claims that clients delivered nothing."""
+    """Takes nothing from clients."""
 
     def routes(self) -> list[Route]:
         return [
-            replace(each, handler=_refuse) if "deliveries" in each.pattern else each
+            replace(each, handler=_refuse)
+            if each.method == "POST"
+            and ("contributions" in each.pattern or "answers" in each.pattern)
+            else each
             for each in super().routes()
         ]
+
+
+class _SaysTwoThings(Messages):
+    def tell(self, round_: RoundView, slot: int, own: Signed) -> None:
+        """Tell the last peer that nobody delivered, and the other one the truth."""
+        if slot == Slot.LIST:
+            seat, member = self.peers(round_)[-1]
+            if not self._store.has_told(round_.opening, slot, seat):
+                body = Listed({}).encode()
+                signature = self._node.sign(self.statement(round_, slot, body))
+                path = f"/rounds/{round_.id}/messages/{slot}/{self.seat(round_)}"
+                self._node.peers.post_to_member(member, path, body, signature)
+                self._store.keep_told(round_.opening, slot, seat)
+        super().tell(round_, slot, own)
+
+
+class Equivocates(Member):
+    """Signs two different lists, one for each peer."""
+
+    MESSAGES = _SaysTwoThings
+
+
+# --- audits and verdicts
+
+
+class Copies(Member):
+    """Takes no part in audits, and attests what the others have decided."""
+
+    def judge(self, round_: RoundView, now: Moment) -> None:
+        passes = self.view.decided_passes(round_) if round_.verdict_hash else None
+        attested = self.address in self.view.attestations(round_.id)
+        if passes is not None and not attested and not now.has_come(round_.schedule.attest):
+            self.attest(round_, passes)
+
+    def _hear_later(self, round_: RoundView, now: Moment) -> None:
+        del round_, now
 
 
 class SkipsAudits(Member):
@@ -43,41 +157,31 @@ class SkipsAudits(Member):
     def judge(self, round_: RoundView, now: Moment) -> None:
         del round_, now
 
+    def _hear_later(self, round_: RoundView, now: Moment) -> None:
+        del round_, now
+
 
 class WithholdsVerdict(Member):
     """Takes part in audits and attests nothing."""
 
-    def attest(self, round_: RoundView, verdict: Verdict) -> None:
-        del round_, verdict
+    def attest(self, round_: RoundView, passes: bytes) -> None:
+        del round_, passes
 
 
 class Lies(Member):
     """Attests that everybody passed, whatever was found; if that is true, that nobody did."""
 
-    def attest(self, round_: RoundView, verdict: Verdict) -> None:
-        everybody = {claim.client for claim in self.claims.of(round_).values()}
-        passed = set() if set(verdict.passed) == everybody else everybody
-        super().attest(round_, Verdict.of(passed, {}))
-
-
-class Accuses(Member):
-    """Attests that those who passed failed their replay."""
-
-    def attest(self, round_: RoundView, verdict: Verdict) -> None:
-        faults = dict.fromkeys(verdict.passed, FaultReason.REPLAY_OUTSIDE)
-        super().attest(round_, Verdict.of(set(), faults))
+    def attest(self, round_: RoundView, passes: bytes) -> None:
+        everybody = {claim.client for claim in self.contributions.claims(round_).values()}
+        passed = set() if set(Verdict.decode(passes).passed) == everybody else everybody
+        super().attest(round_, Verdict.of(passed).passes_bytes)
 
 
 class _FalseAnswers(ProvedAudits):
-    def examine(
-        self, round_: RoundView, claims: Sequence[Claim]
-    ) -> tuple[list[ReportRow], dict[int, Answers]]:
-        rows, answers = super().examine(round_, claims)
-        for place, right in answers.items():
-            false = replace(right, own=_changed(right.own), following=_changed(right.following))
-            answers[place] = false
-            rows[place] = replace(rows[place], commitment=false.commitment)
-        return rows, answers
+    def _words(self, round_: RoundView, claim: Claim, delivery: Delivery) -> tuple[Answers, bytes]:
+        right, leaves = super()._words(round_, claim, delivery)
+        false = replace(right, own=_changed(right.own), following=_changed(right.following))
+        return false, leaves
 
 
 class AnswersFalsely(Member):
@@ -87,8 +191,10 @@ class AnswersFalsely(Member):
 
 
 class _OtherAnswers(ProvedAudits):
-    def revealed(self, answers: dict[int, Answers]) -> dict[int, Answers]:
-        return {place: replace(each, own=_changed(each.own)) for place, each in answers.items()}
+    def reveal(self, hearing: Hearing) -> Reveal:
+        kept = super().reveal(hearing)
+        others = {c: replace(each, own=_changed(each.own)) for c, each in kept.answers.items()}
+        return replace(kept, answers=others)
 
 
 class RevealsOthers(Member):
@@ -97,38 +203,25 @@ class RevealsOthers(Member):
     PROVED_AUDITS = _OtherAnswers
 
 
-class _Framed(ProvedAudits):
-    def examine(
-        self, round_: RoundView, claims: Sequence[Claim]
-    ) -> tuple[list[ReportRow], dict[int, Answers]]:
-        del round_
-        return [ReportRow(FaultReason.COMMITMENT_MISMATCH) for _ in claims], {}
-
-
-class Frames(Member):
-    """Reports a fault in every delivery of a proved step."""
-
-    PROVED_AUDITS = _Framed
-
-
 class Leaks(Member):
-    """Guesses secret words, so that verdicts would tell which guess is right."""
+    """Makes verdicts depend on a guess of a secret word, and wants several sessions."""
 
     PROVED_AUDITS = GuessingAudits
 
 
-class _Silent(ProvedAudits):
-    def routes(self) -> list[Route]:
-        return []
-
-    def judge(self, round_: RoundView) -> None:
-        del round_
+# --- sums
 
 
-class AnswersNothing(Member):
-    """Takes no part in exchanges on proved steps, and decides alone."""
+class _FalseSums(MemberSums):
+    def held(self, round_: RoundView) -> Held | None:
+        found = super().held(round_)
+        return (found[0] + np.uint64(1), found[1]) if found is not None else None
 
-    PROVED_AUDITS = _Silent
+
+class SumsFalsely(Member):
+    """States a false component of every sum."""
+
+    SUMS = _FalseSums
 
 
 def _changed(answer: Answer) -> Answer:
@@ -140,18 +233,33 @@ MEMBERS: Final = cheats_of(
     Member,
     {
         "withhold-beacon": WithholdsBeacon,
+        "high-s": SignsHigh,
+        "few": Few,
+        "frame": Frames,
         "refuse-deliveries": RefusesDeliveries,
+        "equivocate": Equivocates,
+        "copy": Copies,
         "skip-audits": SkipsAudits,
         "withhold-verdict": WithholdsVerdict,
         "lie": Lies,
-        "accuse": Accuses,
         "flip": AnswersFalsely,
         "reveal-others": RevealsOthers,
-        "frame": Frames,
         "leak": Leaks,
-        "answer-nothing": AnswersNothing,
+        "sums": SumsFalsely,
     },
 )
+
+
+def member_named(cheat: str) -> type[Member]:
+    """Return the member with this cheat, or with several in different duties: `flip+sums`."""
+    kinds = [MEMBERS[name] for name in cheat.split(JOINED_BY)]
+    if len(kinds) == 1:
+        return kinds[0]
+    ours = {name for each in Member.__mro__ for name in vars(each) if not name.startswith("__")}
+    changed = [name for kind in kinds for name in vars(kind) if name in ours - {"_abc_impl"}]
+    if len(set(changed)) < len(changed):
+        raise CheatUnknown(cheat, MEMBERS.names())
+    return type(cheat, tuple(kinds), {})
 
 
 def _refuse(request: Request) -> Response:

@@ -8,10 +8,11 @@ from typing import Final
 
 from opfl_chain.adversaries.clients import cheats_of
 from opfl_chain.roles.evidence import SignedResult
+from opfl_chain.roles.node import Moment
 from opfl_chain.roles.round_driver import RoundDriver
 from opfl_chain.roles.server.server import Server
 from opfl_chain.roles.view.view import RoundView
-from opfl_chain.transport.routes import Request, Response, Route
+from opfl_chain.transport.routes import Refusal, Request, Response, Route
 
 
 class ServesWrongModels(Server):
@@ -22,6 +23,16 @@ class ServesWrongModels(Server):
             replace(each, handler=_spoiled(each.handler))
             if each.pattern.startswith("/models")
             else each
+            for each in super().routes()
+        ]
+
+
+class WithholdsModels(Server):
+    """Serves no model, so that clients would come too late."""
+
+    def routes(self) -> list[Route]:
+        return [
+            replace(each, handler=_refuse) if each.pattern.startswith("/models") else each
             for each in super().routes()
         ]
 
@@ -37,10 +48,26 @@ class PostsWrongModelHash(Server):
     ROUND_DRIVER = FalseRoundDriver
 
 
+class IdleRoundDriver(RoundDriver):
+    def act(self, now: Moment, place: int) -> None:
+        del now, place
+
+
+class Idles(Server):
+    """Opens and ends no round, so that others have to."""
+
+    ROUND_DRIVER = IdleRoundDriver
+
+
 SERVERS: Final = cheats_of(
     "servers",
     Server,
-    {"wrong-model": ServesWrongModels, "wrong-model-hash": PostsWrongModelHash},
+    {
+        "wrong-model": ServesWrongModels,
+        "late-model": WithholdsModels,
+        "wrong-model-hash": PostsWrongModelHash,
+        "idle": Idles,
+    },
 )
 
 
@@ -51,3 +78,8 @@ def _spoiled(handler: Callable[[Request], Response]) -> Callable[[Request], Resp
         return Response.binary(bytes(body))
 
     return spoil
+
+
+def _refuse(request: Request) -> Response:
+    del request
+    raise Refusal(503, "come back later")

@@ -32,15 +32,19 @@ from opfl_chain.mpc.audit.proved import examine
 from opfl_chain.mpc.local import Committee, LocalCommittee, MemoryCommittee
 from opfl_chain.mpc.replay.default_policy import default_policy
 from opfl_chain.mpc.replay.replays import Replays
+from opfl_chain.mpc.session.ranks import MEMBERS
 from opfl_chain.mpc.session.session import Session
 from opfl_chain.protocol.aggregate import weights_hash
-from opfl_chain.protocol.delivery import Claim, Delivery, encode_delivery
-from opfl_chain.protocol.exchange import Report, verdict_of
+from opfl_chain.protocol.audit_exchange import conclude
+from opfl_chain.protocol.bundle import BundleKind
+from opfl_chain.protocol.delivery import Claim, Delivery
 from opfl_chain.protocol.identifiers import ClientIndex, RoundNumber
 from opfl_chain.protocol.policy import Policy
 from opfl_chain.protocol.proof.closing import Statement
 from opfl_chain.protocol.ring import Words
-from opfl_chain.roles.client.conduct import Conduct, FinishedStep
+from opfl_chain.protocol.sealing import derived_key
+from opfl_chain.protocol.verdict import Outcome
+from opfl_chain.roles.client.conduct import Conduct, FinishedStep, LocalContribution
 from opfl_chain.roles.client.contribution import Contributor, unnamed
 from opfl_chain.rules.boundary import Boundary
 from opfl_chain.rules.evidence import Observation
@@ -119,12 +123,15 @@ def audit_step(
     with timer("training"):
         secret = secrets.token_bytes(32)
         contributor = Contributor(policy, boundary, own, secret, conduct, rounds=1)
-        made = contributor.make(_ROUND, weights, b"")
-        commitment = contributor.committed_gradient(_ROUND, made.gradient).commitment
+        opening = weights_hash(weights)
+        made = contributor.make(_ROUND, opening, weights, b"")
+        commitment = contributor.committed_gradient(opening, made.gradient).commitment
         claim = Claim(_CLIENT, _ROUND, commitment, contributor.dataset.root, audited=True)
-        deliveries = contributor.deliveries(_ROUND, made, audited=True)
+        deliveries = contributor.deliveries(_ROUND, opening, made)
     arrays = layout.unflatten(weights)
-    delivered = sum(len(encode_delivery(each)) for each in deliveries)
+    delivered = MEMBERS * sum(
+        _bundle_bytes(contributor, opening, made, kind) for kind in BundleKind
+    )
     if tolerance is not None:
         with timer("auditing"):
             statement = statement_of(policy, tolerance, arrays)
@@ -158,13 +165,21 @@ def _answered(
     def context_of(each: Claim, input_commitment: bytes) -> bytes:
         return unnamed(_ROUND, weights_hash(weights), each.commitment, input_commitment)
 
-    reports, sheets = [], []
-    for rank, delivery in enumerate(deliveries):
-        expected, given = rules.expected(rank), {_CLIENT: delivery}
-        rows, answers = examine(expected, statement, context_of, [claim], given)
-        reports.append(Report(rank, bytes(32), tuple(rows)))
-        sheets.append(answers)
-    return _CLIENT in verdict_of([claim], reports, sheets)[0].passed
+    rows, words = {}, {}
+    for seat, delivery in enumerate(deliveries):
+        expected, given = rules.expected(seat), {_CLIENT: delivery}
+        found = examine(expected, statement, context_of, [claim], given)
+        rows[seat], words[seat] = found[_CLIENT]
+    return conclude(rows, words).outcome is Outcome.PASSED
+
+
+def _bundle_bytes(
+    contributor: Contributor, opening: bytes, made: LocalContribution, kind: BundleKind
+) -> int:
+    """Return the size of a bundle that is sealed to three members."""
+    keys = [derived_key(secrets.token_bytes(32), b"member").public for _ in range(MEMBERS)]
+    parts = contributor.parts(kind, _ROUND, opening, made)
+    return len(contributor.seal(kind, opening, opening, parts, keys).encode())
 
 
 @dataclass(frozen=True, eq=False)

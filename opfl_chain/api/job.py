@@ -35,7 +35,7 @@ class JobResult:
         return self.outcome.report
 
     def verdicts(self, name: str) -> list[str | None]:
-        """A client's verdict in each round: PASSED, LEFT_OUT, a fault, None if undecided."""
+        """A client's verdict in each round: PASSED, OUTSIDE, LEFT_OUT, None if undecided."""
         return [self.outcome.verdict(number, name) for number in range(self.outcome.rounds)]
 
     @property
@@ -45,9 +45,15 @@ class JobResult:
         return {name: self.outcome.lost_wei(name) for name in names}
 
     @property
-    def slashes(self) -> dict[tuple[int, str], str]:
-        """The reasons of executed slashes, by round and client."""
-        return self.outcome.executed()
+    def charges(self) -> dict[tuple[int, str], str]:
+        """The outcomes of charged audits, by round and client."""
+        return self.outcome.charged()
+
+    @property
+    def earned_wei(self) -> dict[str, int]:
+        """The pay for accepted contributions and for members' work, by participant."""
+        names = [name for name in self.outcome.names.values() if name != "server"]
+        return {name: self.outcome.earned_wei(name) for name in names}
 
 
 def run_job(

@@ -15,7 +15,7 @@ from typing import Any, Final
 from opfl_chain.chain.bindings.types import Phases
 from opfl_chain.jobs.localnet.daemon import LocalnetError
 from opfl_chain.jobs.localnet.localnet import Localnet
-from opfl_chain.jobs.localnet.outcome import PASSED, JobOutcome
+from opfl_chain.jobs.localnet.outcome import ACQUITTED, OUTSIDE, PASSED, JobOutcome
 from opfl_chain.jobs.localnet.plan import Plan
 
 LONGEST_DELAY = 1.0
@@ -24,24 +24,26 @@ LONGEST_ABSENCE = 16
 """Blocks."""
 MOST_KILLS = 3
 CHEAT: Final = "amplify:10"
+LAZY: Final = "skip-audits"
+"""The member that loses its seat to the standby in every third run."""
 PLAN: Final = Plan(
-    clients=(None, None, CHEAT),
+    clients=(None, None, None, CHEAT),
     rounds=2,
     audit_rate=0.5,
     dataset="synthetic",
     score=False,
     phases=Phases(
         enrol=60,
-        commit=60,
-        beacon=90,
         deliver=60,
-        attest=120,
-        finalise=60,
-        request=60,
-        veto=60,
+        roll=300,
+        beacon=90,
+        answer=60,
+        attest=960,
+        finalise=240,
+        response=1500,
     ),
 )
-"""Phases outlast three absences in a row, so that a restarted daemon misses no deadline."""
+"""Every part of a phase outlasts three absences in a row: a restarted daemon misses none."""
 Tell = Callable[[str], None]
 
 
@@ -66,9 +68,9 @@ class Kill:
 
 def points_of(rounds: int) -> list[str]:
     """List the points of a job in order."""
-    phases = ("committing", "signing the beacon", "delivering and auditing", "adding up")
+    phases = ("delivering and listing", "signing the beacon", "auditing", "adding up")
     inside = [f"round {number}: {phase}" for number in range(rounds) for phase in phases]
-    return ["enrolling", *inside, "slashing and leaving"]
+    return ["enrolling", *inside, "charging and leaving"]
 
 
 def point_of(net: Localnet) -> str:
@@ -78,14 +80,19 @@ def point_of(net: Localnet) -> str:
     if round_ is None:
         return "enrolling"
     if view.is_closed:
-        return "slashing and leaving"
+        return "charging and leaving"
     phase = "adding up"
     if round_.verdict_hash is None and round_.over is None:
-        phase = "delivering and auditing"
+        phase = "auditing"
         if round_.seed is None:
-            closed = net.devnet.rpc.block_number() >= round_.schedule.commit
-            phase = "signing the beacon" if closed else "committing"
+            phase = "delivering and listing" if round_.roll is None else "signing the beacon"
     return f"round {round_.number}: {phase}"
+
+
+def plan_of(seed: int) -> Plan:
+    """Return the job of a run: in every third one a member does no audits, and loses its seat."""
+    members = (LAZY, None, None) if seed % 3 == 2 else (None, None, None)
+    return replace(PLAN, seed=seed, members=members)
 
 
 def draw_kills(seed: int, names: Sequence[str], rounds: int) -> list[Kill]:
@@ -169,7 +176,7 @@ class FaultRun:
 def run_with_faults(seed: int, tell: Tell = lambda text: None) -> FaultRun:
     """Play one job, kill daemons as the seed draws, and compare the outcome with the right one."""
     folder = Path(tempfile.mkdtemp(prefix=f"opfl-faults-{seed}-"))
-    plan, started = replace(PLAN, seed=seed), time.monotonic()
+    plan, started = plan_of(seed), time.monotonic()
     stuck, outcome = None, None
     with Localnet(plan, folder, tell) as net:
         killer = Killer(net, draw_kills(seed, list(net.daemons), plan.rounds))
@@ -199,9 +206,9 @@ def run_with_faults(seed: int, tell: Tell = lambda text: None) -> FaultRun:
 
 
 def wrong_verdicts(plan: Plan, outcome: JobOutcome) -> list[str]:
-    """Return a sentence for every wrong or missing verdict and slash."""
+    """Return a sentence for every wrong or missing verdict and charge."""
     found = []
-    executed = outcome.executed()
+    charged = outcome.charged()
     caught = False
     for number in range(plan.rounds):
         if number >= outcome.rounds or not outcome.is_final(number):
@@ -210,30 +217,38 @@ def wrong_verdicts(plan: Plan, outcome: JobOutcome) -> list[str]:
         for client, cheat in enumerate(plan.clients):
             name = f"client-{client}"
             if cheat is not None and caught:
-                continue  # it has no deposit left to commit with
-            right = PASSED
+                continue  # it has no deposit left to contribute with
+            right: tuple[str, ...] = (PASSED, ACQUITTED)
             if cheat is not None and outcome.is_audited(number, name):
-                right, caught = "REPLAY_OUTSIDE", True
+                right, caught = (OUTSIDE,), True
             verdict = outcome.verdict(number, name)
-            if verdict != right:
-                found.append(f"round {number}: {name} is {verdict}, it should be {right}")
-            paid = executed.get((number, name), PASSED)
-            if paid != right:
-                found.append(f"round {number}: {name} was slashed for {paid}, not for {right}")
+            if verdict not in right:
+                found.append(f"round {number}: {name} is {verdict}, it should be {right[0]}")
+            paid = charged.get((number, name), PASSED)
+            if paid not in right:
+                found.append(f"round {number}: {name} was charged for {paid}, not for {right[0]}")
+    if any(plan.members) and not outcome.seat_changes():
+        found.append("the member that does no audits kept its seat")
     return found
 
 
 def losses(plan: Plan, outcome: JobOutcome) -> dict[str, int]:
     """Return wrongly lost wei by a sentence that names the loser; other losses count 0 wei."""
-    honest = [f"client-{i}" for i, cheat in enumerate(plan.clients) if cheat is None]
-    honest += [f"member-{i}" for i in range(len(plan.members))]
+    clients = {f"client-{i}" for i, cheat in enumerate(plan.clients) if cheat is None}
+    members = {f"member-{i}" for i, cheat in enumerate(plan.members) if cheat is None}
+    members |= {f"standby-{i}" for i in range(len(plan.standbys))}
     found = {
-        f"{name} lost {wei} wei": wei for name in honest if (wei := outcome.lost_wei(name)) != 0
+        f"{name} lost {wei} wei": wei
+        for name in sorted(clients | members)
+        if (wei := outcome.lost_wei(name)) != 0
     }
     if outcome.unaccounted_wei:
         found["wei are unaccounted for"] = abs(outcome.unaccounted_wei)
+    if outcome.unowed_wei:
+        found["wei in the contract are owed to nobody"] = abs(outcome.unowed_wei)
     for number in range(outcome.rounds):
-        for name in sorted(set(honest) - outcome.participants(number) - outcome.attested(number)):
+        due = clients | (members & set(outcome.seats(number)))
+        for name in sorted(due - outcome.participants(number) - outcome.attested(number)):
             found[f"round {number}: the work of {name} is missing"] = 0
     if (failure := outcome.report.first_failure) is not None:
         found[f"the trail does not hold: {failure}"] = 0

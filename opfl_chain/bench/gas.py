@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 from eth_utils.crypto import keccak
 
-from opfl_chain.chain.bindings.types import MemberFault, Role
+from opfl_chain.chain.bindings.types import MemberFault, Outcome, Role
 from opfl_chain.chain.contracts.contract import Receipt
 from opfl_chain.chain.terms import DEPOSIT
 from opfl_chain.jobs.contract_demo.contract_job import ContractJob, model_hash
-from opfl_chain.protocol.identifiers import ClientIndex, JobId, RoundId, job_and_number
-from opfl_chain.protocol.statements import Acquittal, DeliveryReceipt
-from opfl_chain.protocol.verdict import FaultReason, Verdict
+from opfl_chain.protocol.identifiers import ClientIndex, JobId, RoundId
+from opfl_chain.protocol.verdict import Verdict
 
 CLIENTS = 8
-BATCH_SIZES = (10, 100, 1_000, 10_000)
+CLAIMED_ROUNDS = 4
+"""Rounds that one claim is measured for, besides a claim for one."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,14 @@ class GasMeter:
     def __init__(self, actors: ContractJob) -> None:
         self._actors = actors
         self._costs: list[GasCost] = []
+        self._everyone = Verdict.of(ClientIndex(i) for i in range(CLIENTS))
 
     def measure(self) -> list[GasCost]:
         job = self._measure_start()
-        self._measure_honest_round(job)
+        played = [self._play(job) for _ in range(1 + CLAIMED_ROUNDS)]
+        self._measure_round(job)
+        self._measure_root_alone()
+        self._measure_claims(played)
         self._measure_faulty_round(job)
         self._measure_leaving(job)
         return self._costs
@@ -49,7 +53,7 @@ class GasMeter:
     def _measure_start(self) -> JobId:
         actors = self._actors
         self._note("member", "register BLS key", "once", actors.register_keys()[0])
-        job, created = actors.create_job(audit_rate=1.0, rounds=8)
+        job, created = actors.create_job(audit_rate=1.0, rounds=16)
         self._note("operator", "create job", "per job", created)
         self._note("member", "stake", "per job", actors.join(job)[-1])
         self._note("client", "lock deposit, record data set root", "per job", actors.enrol(job)[-1])
@@ -57,76 +61,84 @@ class GasMeter:
         self._note("client", "top up deposit", "when short", actors.send(actors.clients[0], call))
         return job
 
-    def _measure_honest_round(self, job: JobId) -> None:
-        """Measure an honest round: one direct commitment each, one aggregate signature."""
+    def _play(self, job: JobId) -> RoundId:
+        """Play a round that everybody passes. The first of a job pays for slots of the job."""
         actors = self._actors
         round_id, opened = actors.open_round(job)
-        self._note("operator", "open first round (adds up the keys)", "per job", opened)
-        committed = actors.commit(round_id, actors.clients)
-        self._note("client", "commit gradient, first time", "per job", committed[0])
+        if not any(cost.action.startswith("open first round") for cost in self._costs):
+            self._note("operator", "open first round (adds up the keys)", "per job", opened)
+        actors.commit_roll(round_id)
+        actors.publish_beacon(round_id)
+        actors.attest(round_id, self._everyone, (0, 1, 2))
+        self._finalise(round_id)
+        return round_id
+
+    def _measure_round(self, job: JobId) -> None:
+        actors = self._actors
+        round_id, opened = actors.open_round(job)
+        self._note("operator", "open round", "per round", opened)
+        rolled = actors.commit_roll(round_id)
+        self._note("operator", f"commit roll of {CLIENTS} with pairs", "per round", rolled)
         published = actors.publish_beacon(round_id)
         self._note("operator", "publish beacon, aggregate", "per round", published)
-        everyone = Verdict.of({ClientIndex(i) for i in range(CLIENTS)}, {})
-        attested = actors.attest(round_id, everyone, (0, 1, 2))
+        attested = actors.attest(round_id, self._everyone, (0, 1, 2))
         self._note("member", "attest verdict, first", "per round", attested[0])
         self._note("member", "attest verdict, deciding", "per round", attested[1])
         self._note("member", "attest verdict, last", "per round", attested[2])
         self._note("operator", "finalise", "per round", self._finalise(round_id))
 
-    def _measure_faulty_round(self, job: JobId) -> None:
-        """Measure a round with a batch, partial signatures, slashes, vetoes and a dissenter."""
+    def _measure_root_alone(self) -> None:
+        """Measure the roll of a job that keeps the pairs off the chain."""
         actors = self._actors
-        slashing = actors.contracts.slashing
-        round_id, opened = actors.open_round(job)
-        number = job_and_number(round_id)[1]
-        self._note("operator", "open round", "per round", opened)
-        direct, relayed = actors.clients[:4], actors.clients[4:]
-        committed = actors.commit(round_id, direct)
-        self._note("client", "commit gradient", "per round", committed[-1])
-        proofs, batch = actors.commit_batch(round_id, relayed)
-        self._note("relayer", "commit batch", "per round", batch)
-        for size in BATCH_SIZES:
-            action = f"per client, {size:,} in a batch"
-            self._costs.append(GasCost("relayer", action, "per round", batch.gas_used / size))
+        job, _ = actors.create_job(audit_rate=1.0, rounds=2, public_roll=False)
+        actors.join(job)
+        actors.enrol(job)
+        round_id, _ = actors.open_round(job)
+        rolled = actors.commit_roll(round_id, is_public=False)
+        self._note("operator", "commit roll, the root alone", "per round", rolled)
+
+    def _measure_claims(self, played: list[RoundId]) -> None:
+        actors = self._actors
+        client, member = actors.clients[0], actors.members[0]
+        first = actors.claim(client, played[:1], [self._everyone])
+        self._note("client", "claim pay, first time", "per job", first)
+        rest = played[1:]
+        claimed = actors.claim(client, rest[:1], [self._everyone])
+        self._note("client", "claim pay for one round", "at will", claimed)
+        many = actors.claim(actors.clients[1], rest, [self._everyone] * len(rest))
+        when = "at will"
+        self._note("client", f"claim pay for {len(rest)} rounds, first time", when, many)
+        action = f"per round, {len(rest)} rounds in a claim"
+        self._costs.append(GasCost("client", action, when, many.gas_used / len(rest)))
+        served = actors.claim_service(member, rest)
+        self._note("member", f"claim pay for {len(rest)} rounds, first time", when, served)
+
+    def _measure_faulty_round(self, job: JobId) -> None:
+        """Measure a round with partial signatures, held audits, and members at fault."""
+        actors = self._actors
+        round_id, _ = actors.open_round(job)
+        actors.commit_roll(round_id)
         partials = actors.publish_partials(round_id, (0, 1, 2))
         self._note("member", "publish partial signature", "when late", partials[1])
         self._note("member", "publish the last partial signature", "when late", partials[2])
 
-        verdict = Verdict.of(
-            {ClientIndex(0), ClientIndex(5), ClientIndex(6), ClientIndex(7)},
-            {
-                ClientIndex(1): FaultReason.REPLAY_OUTSIDE,
-                ClientIndex(2): FaultReason.NOT_DELIVERED,
-                ClientIndex(3): FaultReason.REPLAY_OUTSIDE,
-                ClientIndex(4): FaultReason.COMMITMENT_MISMATCH,
-            },
-        )
+        cheat, late = actors.clients[1:3]
+        verdict = Verdict.of({ClientIndex(0), *(ClientIndex(i) for i in range(3, CLIENTS))})
         actors.attest(round_id, verdict, (0, 1))
-        actors.attest(round_id, Verdict.of({ClientIndex(0)}, {}), (2,))
-        dissent = actors.penalise(round_id, actors.members[2], MemberFault.VERDICT_DISSENT)
-        self._note("operator", "penalise a member", "per fault", dissent)
+        actors.attest(round_id, self._everyone, (2,))
+        dissent = actors.penalise(round_id, actors.members[2], MemberFault.DISSENT)
+        self._note("operator", "penalise a member, shown on chain", "per fault", dissent)
+        absence = actors.certify(round_id, actors.members[2], MemberFault.ABSENCE)
+        self._note("operator", "penalise a member, signed by two", "per fault", absence)
 
-        requested = actors.request_slash(round_id, actors.clients[1], verdict, 0)
-        self._note("operator", "request slash, direct commitment", "per fault", requested)
-        late, unlucky, batched = actors.clients[2:5]
-        actors.request_slash(round_id, late, verdict, 1)
-        actors.request_slash(round_id, unlucky, verdict, 2)
-        requested = actors.request_slash(round_id, batched, verdict, 3, proofs[batched.address])
-        self._note("operator", "request slash, batched commitment", "per fault", requested)
-
-        receipts = actors.two_signatures(DeliveryReceipt(job, number, late.address, audited=True))
-        veto = slashing.veto_with_receipts(round_id, late.address, receipts)
-        self._note("client", "veto with receipts", "when accused", actors.send(late, veto))
-        acquittals = actors.two_signatures(Acquittal(job, number, unlucky.address))
-        veto = slashing.veto_with_acquittals(round_id, unlucky.address, acquittals)
-        self._note(
-            "member",
-            "veto with acquittals",
-            "when wrong",
-            actors.send(actors.members[0], veto),
-        )
-        executed = actors.execute_slash(round_id, actors.clients[1])
-        self._note("operator", "execute slash", "per fault", executed)
+        held = actors.hold(round_id, cheat, verdict)
+        self._note("operator", "hold an audit", "per fault", held)
+        actors.hold(round_id, late, verdict)
+        charged = actors.charge(round_id, cheat, Outcome.OUTSIDE)
+        self._note("operator", "charge a client", "per fault", charged)
+        acquitted = actors.acquit(round_id, late)
+        self._note("operator", "acquit a client", "when it answers late", acquitted)
+        self._note("operator", "change a seat", "when absent", actors.change_seat(job, 2))
 
     def _measure_leaving(self, job: JobId) -> None:
         actors = self._actors

@@ -1,7 +1,7 @@
 """Benchmark of rounds with hundreds of clients on a real chain, server and committee.
 
-All clients are in one process and send made-up gradients; keys, signatures, shares, deliveries over
-HTTPS and the batch of commitments are real. Nobody is audited: the cost of an audit does not depend
+All clients are in one process and send made-up gradients; keys, signatures, bundles, deliveries
+over HTTPS and the roll are real. Nobody is audited: the cost of an audit does not depend
 on the number of clients, and `opfl bench audit` measures it.
 """
 
@@ -27,7 +27,8 @@ from opfl_chain.jobs.localnet.daemon import NoProgress
 from opfl_chain.jobs.localnet.localnet import Localnet
 from opfl_chain.jobs.localnet.plan import Plan
 from opfl_chain.mpc.session.ranks import MEMBERS, certificate_name
-from opfl_chain.protocol.shares import Committed
+from opfl_chain.protocol.bundle import Bundle
+from opfl_chain.protocol.verdict import Verdict
 from opfl_chain.render.text import bytes_in_words, markdown_table, seconds_in_words, terminal_table
 from opfl_chain.roles.view.view import RoundView
 from opfl_chain.transport.client import HttpClient
@@ -37,26 +38,25 @@ _WORKERS: Final = 8
 """Clients that send at the same time."""
 _PHASES: Final = Phases(
     enrol=3000,
-    commit=40,
-    beacon=40,
     deliver=40,
+    roll=40,
+    beacon=40,
+    answer=40,
     attest=40,
     finalise=40,
-    request=40,
-    veto=40,
+    response=80,
 )
 """Enrolments take at most a block each. No other phase is waited out."""
-_PARTIES_BEFORE_CLIENTS: Final = 2 + MEMBERS
 _RESULT_BYTES: Final = 1 << 16
 
-PHASES: Final = ("commit", "beacon", "deliver", "judge", "sum", "finalise")
+PHASES: Final = ("deliver", "roll", "beacon", "judge", "sum", "finalise")
 Tell = Callable[[str], None]
 _WIDTH: Final = 118
 _MEANING: Final = {
-    "commit": "from the first commitment that a client sends to the batch on chain",
-    "beacon": "from the end of the commit phase to the seed on chain",
-    "deliver": "from the seed to the last receipt that a client holds",
-    "judge": "from the last delivery to the decided verdict",
+    "deliver": "from the first bundle that a client sends to the last acknowledgement",
+    "roll": "from there to the roll on chain",
+    "beacon": "from the roll to the seed on chain",
+    "judge": "from the seed to the decided verdict",
     "sum": "from the verdict to the next model at two members",
     "finalise": "from there to the end of the round on chain",
 }
@@ -125,7 +125,6 @@ def bench_load(clients: int, rounds: int, folder: Path, tell: Tell = lambda text
         rounds=rounds,
         audit_rate=0.0,
         dataset="synthetic",
-        commit="relayed",
         score=False,
         phases=_PHASES,
     )
@@ -148,7 +147,7 @@ class _LoadedJob:
         self._pool = pool
         self._http = http
         self._tell = tell
-        accounts = net.devnet.accounts[_PARTIES_BEFORE_CLIENTS:]
+        accounts = net.devnet.accounts[2 + len(net.job.roster) :]
         self._clients = [LoadClient(net.job, account) for account in accounts]
 
     def play(self) -> Load:
@@ -186,22 +185,22 @@ class _LoadedJob:
         self._tell(f"round {number}: clients make their contributions")
         made = list(self._pool.map(lambda client: client.contribution(number), self._clients))
 
-        self._tell(f"round {number}: commitments")
-        clock.start()
-        self._commit(round_, made)
-        self._await(number, lambda found: net.view.batch(found.id) is not None, "has its batch")
-        load.seconds["commit"] = clock.lap()
-
-        clock.start()
-        self._await(number, lambda found: found.seed is not None, "has its seed")
-        load.seconds["beacon"] = clock.lap()
-
+        bundles = list(
+            self._pool.map(
+                lambda client, each: client.bundle(net.view, round_, each), self._clients, made
+            )
+        )
         self._tell(f"round {number}: deliveries")
-        for sizes in self._deliver(round_, made):
+        clock.start()
+        for sizes in self._deliver(round_, bundles):
             load.bytes_per_member = [
                 a + b for a, b in zip(load.bytes_per_member, sizes, strict=True)
             ]
         load.seconds["deliver"] = clock.lap()
+        self._await(number, lambda found: found.roll is not None, "has its roll")
+        load.seconds["roll"] = clock.lap()
+        self._await(number, lambda found: found.seed is not None, "has its seed")
+        load.seconds["beacon"] = clock.lap()
 
         self._tell(f"round {number}: verdict, sum and result")
         found = self._await(number, lambda found: found.verdict_hash is not None, "is decided")
@@ -214,24 +213,13 @@ class _LoadedJob:
         load.gas = self._gas(found)
         return load
 
-    def _commit(self, round_: RoundView, made: Sequence[Committed]) -> None:
-        server = self._net.daemons["server"].url
-        list(
-            self._pool.map(
-                lambda client, each: client.relay(self._http, server, round_, each.commitment),
-                self._clients,
-                made,
-            )
-        )
-
-    def _deliver(self, round_: RoundView, made: Sequence[Committed]) -> list[list[int]]:
-        endpoints = self._net.view.endpoints()
-        urls = [endpoints[member] for member in self._net.job.members]
+    def _deliver(self, round_: RoundView, bundles: Sequence[Bundle]) -> list[list[int]]:
+        view = self._net.view
         return list(
             self._pool.map(
-                lambda client, each: client.deliver(self._http, urls, round_, each),
+                lambda client, each: client.deliver(self._http, view, round_, each),
                 self._clients,
-                made,
+                bundles,
             )
         )
 
@@ -261,8 +249,10 @@ class _LoadedJob:
         return found >= MEMBERS - 1
 
     def _held(self, round_: RoundView) -> int:
-        verdict = self._net.view.decided_verdict(round_)
-        return len(verdict.passed) if verdict and round_.over == "finalised" else 0
+        passes = self._net.view.decided_passes(round_)
+        if passes is None or round_.over != "finalised":
+            return 0
+        return len(Verdict.decode(passes).passed)
 
     def _gas(self, round_: RoundView) -> dict[str, int]:
         """Return the gas of all transactions since the end of the previous round, by role."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from http import HTTPStatus
@@ -14,18 +13,18 @@ from typing import Final
 import numpy as np
 from eth_account.signers.local import LocalAccount
 
-from opfl_chain.chain.keys import sign_statement, signer_of
+from opfl_chain.chain.keys import sign_statement
 from opfl_chain.chain.rpc import tohex, unhex
 from opfl_chain.mpc.session.ranks import certificate_name
+from opfl_chain.protocol.bundle import Bundle, BundleKind, context, contribution_parts, seal
 from opfl_chain.protocol.commitments import Subject
-from opfl_chain.protocol.delivery import Delivery, encode_delivery
 from opfl_chain.protocol.hashing import keccak256
+from opfl_chain.protocol.identifiers import Address
 from opfl_chain.protocol.inputs import dataset_tree
 from opfl_chain.protocol.shares import Committed, commit
-from opfl_chain.protocol.statements import DeliveryEnvelope, DeliveryReceipt, GradientCommitment
+from opfl_chain.protocol.statements import Contribution
 from opfl_chain.roles.job import Job
-from opfl_chain.roles.peers import SERVER_NAME
-from opfl_chain.roles.view.view import RoundView
+from opfl_chain.roles.view.view import ChainView, RoundView
 from opfl_chain.transport.client import HttpClient
 from opfl_chain.transport.errors import PeerRefused, TransportError
 
@@ -35,8 +34,8 @@ _LAG_SECONDS: Final = 120.0
 _PAUSE_SECONDS: Final = 0.2
 
 
-class ReceiptWrong(TransportError):
-    """A member signed something other than the receipt of a delivery."""
+class BundleLost(TransportError):
+    """A member acknowledged something other than what was delivered."""
 
 
 @dataclass(frozen=True)
@@ -65,62 +64,57 @@ class LoadClient:
         entropy = self._derived("gradient entropy", t)
         return commit(self.job.policy.commitment_scheme, Subject.GRADIENT, words, entropy)
 
-    def relay(self, http: HttpClient, server: str, round_: RoundView, commitment: bytes) -> None:
-        """Have the server put our commitment into the round's batch."""
-        address = self.account.address
-        statement = GradientCommitment(self.job.id, round_.number, address, commitment)
-        signature = sign_statement(self.account, statement, self.job.domain)
-        http.post(
-            server,
-            SERVER_NAME,
-            f"/rounds/{round_.id}/commitments/{address}",
-            commitment,
-            _ANSWER_BYTES,
-            headers={"Opfl-Signature": tohex(signature)},
-            idempotent=True,
+    def bundle(self, view: ChainView, round_: RoundView, made: Committed) -> Bundle:
+        """Seal a contribution to the members in the seats of a round."""
+        place = context(
+            self.job.domain.separator,
+            round_.id,
+            round_.opening,
+            Address(self.account.address),
+            BundleKind.CONTRIBUTION,
         )
+        keys = [view.sealing_key(member) or b"" for member in view.seats_of(round_)]
+        seed = self._derived("bundle", round_.number)
+        return seal(BundleKind.CONTRIBUTION, place, contribution_parts(made), keys, seed)
 
     def deliver(
-        self, http: HttpClient, urls: Sequence[str], round_: RoundView, made: Committed
+        self, http: HttpClient, view: ChainView, round_: RoundView, bundle: Bundle
     ) -> list[int]:
-        """Deliver to all members, check their receipts, and return the bytes sent to each."""
-        sizes = []
-        for rank, package in enumerate(made.packages):
-            body = encode_delivery(Delivery(package))
-            self._deliver_to(http, rank, urls[rank], round_, body)
-            sizes.append(len(body))
-        return sizes
+        """Deliver to all members, and return the bytes sent to each."""
+        body, content_hash = bundle.encode(), bundle.content_hash
+        client = Address(self.account.address)
+        statement = Contribution(self.job.id, round_.number, round_.opening, client, content_hash)
+        signature = sign_statement(self.account, statement, self.job.domain)
+        urls, roster = view.endpoints(), list(self.job.roster)
+        for member in view.seats_of(round_):
+            name = certificate_name(roster.index(member))
+            answer = self._post(http, urls[member], name, round_, body, signature)
+            if unhex(json.loads(answer)["content_hash"]) != content_hash:
+                raise BundleLost(f"{name} acknowledged another bundle than that of {client}")
+        return [len(body)] * len(view.seats_of(round_))
 
-    def _deliver_to(
-        self, http: HttpClient, rank: int, url: str, round_: RoundView, body: bytes
-    ) -> None:
-        address, member = self.account.address, self.job.members[rank]
-        envelope = DeliveryEnvelope(self.job.id, round_.number, address, member, keccak256(body))
-        signature = sign_statement(self.account, envelope, self.job.domain)
-        path = f"/rounds/{round_.id}/deliveries/{address}"
+    def _post(
+        self,
+        http: HttpClient,
+        url: str,
+        name: str,
+        round_: RoundView,
+        body: bytes,
+        signature: bytes,
+    ) -> bytes:
+        path = f"/rounds/{round_.id}/contributions/{self.account.address}"
         headers = {"Opfl-Signature": tohex(signature)}
         deadline = time.monotonic() + _LAG_SECONDS
         while True:
             try:
-                answer = http.post(
-                    url,
-                    certificate_name(rank),
-                    path,
-                    body,
-                    _ANSWER_BYTES,
-                    headers=headers,
-                    idempotent=True,
+                return http.post(
+                    url, name, path, body, _ANSWER_BYTES, headers=headers, idempotent=True
                 )
-                break
             except PeerRefused as error:
                 # A member that lags behind the chain says so; retry as any client does.
                 if error.status != HTTPStatus.TOO_EARLY or time.monotonic() > deadline:
                     raise
                 time.sleep(_PAUSE_SECONDS)
-        receipt = DeliveryReceipt(self.job.id, round_.number, address, audited=False)
-        signed = unhex(json.loads(answer)["signature"])
-        if signer_of(receipt, self.job.domain, signed) != member:
-            raise ReceiptWrong(f"member {rank} did not sign the receipt for {address}")
 
     def _words(
         self, purpose: str, t: int, count: int

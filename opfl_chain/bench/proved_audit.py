@@ -24,21 +24,16 @@ from opfl_chain.lab.calibration.replayer import shared
 from opfl_chain.lab.sample_step import ProvedSample
 from opfl_chain.learning.proved_step import statement_of
 from opfl_chain.mpc.session.ranks import MEMBERS, peers_of
-from opfl_chain.protocol.exchange import (
-    Answers,
-    Report,
-    ReportRow,
-    conclude,
-    decode_revealed,
-    encode_revealed,
-    standing,
-)
+from opfl_chain.protocol.audit_exchange import Answers, Report, ReportRow, Reveal, Row, conclude
+from opfl_chain.protocol.echo import Echo, Signed, common, readable
 from opfl_chain.protocol.hashing import keccak256, sha256
+from opfl_chain.protocol.identifiers import ClientIndex
 from opfl_chain.protocol.policy import Policy
 from opfl_chain.protocol.proof.answers import Query
 from opfl_chain.protocol.proof.package import ProofForm, ProofPackage
 from opfl_chain.protocol.proof.prover import Prover
 from opfl_chain.protocol.shares import HASH_BYTES, SharedVector
+from opfl_chain.protocol.verdict import Outcome
 from opfl_chain.rules.proved_rule import ProvedBoundary
 
 _SIGNATURE_BYTES = 65
@@ -115,33 +110,36 @@ def counted_answers(
     link, rank = SignedLink(counting), transport.rank
     statement = statement_of(Policy.from_json(policy), boundary.tolerance, weights)
     form = ProofForm.of(statement)
-    answers: dict[int, Answers] = {}
-    rows = []
-    for place, (context, data) in enumerate(zip(contexts, packages, strict=True)):
+    answers: dict[ClientIndex, Answers] = {}
+    rows: dict[ClientIndex, Row] = {}
+    for number, (context, data) in enumerate(zip(contexts, packages, strict=True)):
+        place = ClientIndex(number)
         package = ProofPackage.decode(data, form, rank)
         package.verify(form)
         query = Query.of(statement, context, package.leaves)
         held = zip(package.held, gradients[place], inputs[place], strict=True)
         found = {part.index: query.answer(part, own, given) for part, own, given in held}
         answers[place] = Answers.of(rank, query, found)
-        rows.append(ReportRow(None, package.leaves.digest, answers[place].commitment))
+        rows[place] = ReportRow(package.leaves.digest, answers[place].commitment)
     subject = sha256(policy, boundary.hash, statement.hash)
-    heard = link.exchange(Report(rank, subject, tuple(rows)).encode())
-    reports = [Report.decode(data, of, subject, len(rows)).rows for of, data in enumerate(heard)]
-    places = [
-        place
-        for place, of_members in enumerate(zip(*reports, strict=True))
-        if standing(of_members).is_sound
-    ]
-    revealed = [
-        decode_revealed(data, of, heard, places)
-        for of, data in enumerate(link.exchange(encode_revealed(rank, heard, answers)))
-    ]
-    accepted = [
+    said = _step(link, rank, Report(rank, subject, rows).encode())
+    reports = readable(said, lambda seat, body: Report.decode(body, seat, subject, list(rows)))
+    said = _step(link, rank, Reveal(rank, answers).encode())
+    reveals = readable(said, lambda seat, body: Reveal.decode(body, seat, list(rows)))
+    ends = [
         conclude(
-            [of_member[place].commitment for of_member in reports],
-            [of_member[place] for of_member in revealed],
-        ).accepted
-        for place in places
+            {seat: each.rows[place] for seat, each in reports.items()},
+            {seat: each.answers[place] for seat, each in reveals.items()},
+        )
+        for place in rows
     ]
-    return counting.counted(len(places) == len(rows) and all(accepted))
+    return counting.counted(all(end.outcome is Outcome.PASSED for end in ends))
+
+
+def _step(link: SignedLink, rank: int, body: bytes) -> dict[int, bytes | None]:
+    """Say something, say what was heard, and return what all have said."""
+    heard = dict(enumerate(link.exchange(body)))
+    echoed = link.exchange(Echo.of(heard).encode())
+    echoes = {seat: Echo.decode(each) for seat, each in enumerate(echoed)}
+    signed = ((seat, Signed(each, b"")) for seat, each in heard.items())
+    return common(rank, body, echoes, {(seat, each.hash): each for seat, each in signed}).values

@@ -179,10 +179,10 @@ def _round(actors: ContractJob, job: JobId, number: int) -> int:
     round_id, opened = actors.open_round(job)
     receipts = [
         opened,
-        *actors.commit(round_id, actors.clients),
+        actors.commit_roll(round_id),
         actors.publish_beacon(round_id),
     ]
-    everyone = Verdict.of({ClientIndex(i) for i in range(len(actors.clients))}, {})
+    everyone = Verdict.of(ClientIndex(i) for i in range(len(actors.clients)))
     receipts += actors.attest(round_id, everyone, (0, 1, 2))
     receipts.append(actors.finalise(round_id, keccak256(b"aggregate"), model_hash(number + 1)))
     return sum(receipt.gas_used for receipt in receipts)

@@ -1,4 +1,4 @@
-"""Deployment of the four contracts: create, record, reconnect and verify.
+"""Deployment of the six contracts: create, record, reconnect and verify.
 
 Their constructors take each other's addresses. That is possible because the address of a contract
 follows from its creator's address and nonce, so all are known beforehand.
@@ -16,7 +16,7 @@ import rlp
 from eth_typing import ChecksumAddress
 from eth_utils.crypto import keccak
 
-from opfl_chain.chain.bindings import Beacon, Deposits, Jobs, Slashing
+from opfl_chain.chain.bindings import Beacon, Charges, Deposits, Jobs, Rewards, Rounds
 from opfl_chain.chain.contracts.compiler import Artifact, Compilation, compile_contracts
 from opfl_chain.chain.contracts.contract import Call
 from opfl_chain.chain.errors import ChainMismatch, DeploymentInvalid
@@ -24,8 +24,8 @@ from opfl_chain.chain.rpc import Rpc, checksum, shown_url, tohex, unhex
 from opfl_chain.chain.send.sender import TransactionSender
 from opfl_chain.system.files import write_atomically
 
-# Slashing is last: its constructor checks that the others are wired to it.
-ORDER = ("Deposits", "Beacon", "Jobs", "Slashing")
+# Rewards is last: its constructor checks that the others are wired to each other.
+ORDER = ("Deposits", "Beacon", "Jobs", "Rounds", "Charges", "Rewards")
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,9 @@ class Contracts:
     deposits: Deposits
     beacon: Beacon
     jobs: Jobs
-    slashing: Slashing
+    rounds: Rounds
+    charges: Charges
+    rewards: Rewards
 
     @property
     def addresses(self) -> list[ChecksumAddress]:
@@ -43,7 +45,9 @@ class Contracts:
             self.deposits.address,
             self.beacon.address,
             self.jobs.address,
-            self.slashing.address,
+            self.rounds.address,
+            self.charges.address,
+            self.rewards.address,
         ]
 
 
@@ -112,7 +116,9 @@ class Deployment:
             Deposits(rpc, self.addresses["Deposits"]),
             Beacon(rpc, self.addresses["Beacon"]),
             Jobs(rpc, self.addresses["Jobs"]),
-            Slashing(rpc, self.addresses["Slashing"]),
+            Rounds(rpc, self.addresses["Rounds"]),
+            Charges(rpc, self.addresses["Charges"]),
+            Rewards(rpc, self.addresses["Rewards"]),
         )
         _require_wiring(contracts)
         return contracts
@@ -175,27 +181,39 @@ def _creations(
     compilation: Compilation, at: Mapping[str, ChecksumAddress]
 ) -> list[tuple[str, Call]]:
     code = {name: compilation.artifacts[name].bytecode for name in ORDER}
+    deposits, beacon, jobs, rounds, charges, rewards = (at[name] for name in ORDER)
     return [
-        ("Deposits", Deposits.creation(code["Deposits"], at["Jobs"], at["Slashing"])),
-        ("Beacon", Beacon.creation(code["Beacon"], at["Jobs"])),
-        ("Jobs", Jobs.creation(code["Jobs"], at["Deposits"], at["Beacon"], at["Slashing"])),
-        ("Slashing", Slashing.creation(code["Slashing"], at["Deposits"], at["Jobs"], at["Beacon"])),
+        ("Deposits", Deposits.creation(code["Deposits"], jobs, charges, rewards)),
+        ("Beacon", Beacon.creation(code["Beacon"], jobs, rounds)),
+        ("Jobs", Jobs.creation(code["Jobs"], deposits, beacon, rounds, charges)),
+        ("Rounds", Rounds.creation(code["Rounds"], jobs, beacon)),
+        ("Charges", Charges.creation(code["Charges"], deposits, jobs, rounds, beacon)),
+        ("Rewards", Rewards.creation(code["Rewards"], deposits, jobs, rounds, beacon, charges)),
     ]
 
 
 def _require_wiring(contracts: Contracts) -> None:
     """Check the immutable addresses, which correct code alone does not guarantee."""
-    deposits, beacon, jobs, slashing = contracts.addresses
+    deposits, beacon, jobs, rounds, charges, rewards = contracts.addresses
     wiring: dict[str, tuple[Any, Any]] = {
         "Deposits.JOBS": (contracts.deposits.jobs(), jobs),
-        "Deposits.SLASHING": (contracts.deposits.slashing(), slashing),
+        "Deposits.CHARGES": (contracts.deposits.charges(), charges),
+        "Deposits.REWARDS": (contracts.deposits.rewards(), rewards),
         "Beacon.JOBS": (contracts.beacon.jobs(), jobs),
+        "Beacon.ROUNDS": (contracts.beacon.rounds(), rounds),
         "Jobs.DEPOSITS": (contracts.jobs.deposits(), deposits),
         "Jobs.BEACON": (contracts.jobs.beacon(), beacon),
-        "Jobs.SLASHING": (contracts.jobs.slashing(), slashing),
-        "Slashing.DEPOSITS": (contracts.slashing.deposits(), deposits),
-        "Slashing.JOBS": (contracts.slashing.jobs(), jobs),
-        "Slashing.BEACON": (contracts.slashing.beacon(), beacon),
+        "Jobs.ROUNDS": (contracts.jobs.rounds(), rounds),
+        "Jobs.CHARGES": (contracts.jobs.charges(), charges),
+        "Rounds.JOBS": (contracts.rounds.jobs(), jobs),
+        "Rounds.BEACON": (contracts.rounds.beacon(), beacon),
+        "Charges.DEPOSITS": (contracts.charges.deposits(), deposits),
+        "Charges.JOBS": (contracts.charges.jobs(), jobs),
+        "Charges.ROUNDS": (contracts.charges.rounds(), rounds),
+        "Charges.BEACON": (contracts.charges.beacon(), beacon),
+        "Rewards.DEPOSITS": (contracts.rewards.deposits(), deposits),
+        "Rewards.JOBS": (contracts.rewards.jobs(), jobs),
+        "Rewards.ROUNDS": (contracts.rewards.rounds(), rounds),
     }
     for name, (found, wanted) in wiring.items():
         if found != wanted:

@@ -1,4 +1,4 @@
-"""Default terms of a job: deposits, penalties, split of slashes.
+"""Default terms of a job: deposits, penalties and pay.
 
 Local jobs, rehearsals and benchmarks start from them and say what they do otherwise. Phases have no
 default: they depend on the pace of the chain and of the participants.
@@ -7,30 +7,32 @@ default: they depend on the pace of the chain and of the participants.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple
 from typing import Final
 
-from opfl_chain.chain.bindings.types import JobTerms, Penalties, Phases, Split
+from opfl_chain.chain.bindings.types import JobTerms, Pay, Penalties, Phases
 from opfl_chain.protocol.economics import ETHER
 from opfl_chain.protocol.identifiers import Address
 
 DEPOSIT: Final = 10 * ETHER
 """Locked by a client."""
 STAKE: Final = 20 * ETHER
-"""Locked by a member."""
-SPLIT: Final = Split(burn=5000, treasury=2000, committee=3000)
+"""Locked by a member or standby."""
+PAY: Final = Pay(client=ETHER // 100, member=ETHER // 20)
+"""Earned by an accepted contribution, and by a seat that attested what was decided."""
+TREASURY_SHARE: Final = 2000
+"""Basis points of a penalty; the rest is burnt."""
+MAX_CLIENTS: Final = 100
+FEWEST_CONTRIBUTIONS: Final = 3
 
 
 def default_penalties(deposit: int = DEPOSIT, stake: int = STAKE) -> Penalties:
-    """Return penalties of which a failed replay costs the whole deposit."""
+    """Return penalties of which a failed audit costs the whole deposit."""
     return Penalties(
-        commitment_mismatch=deposit // 2,
-        not_delivered=deposit // 10,
-        input_not_committed=deposit,
-        replay_outside=deposit,
-        beacon_withheld=stake // 4,
-        verdict_dissent=stake // 5,
-        verdict_silence=stake // 10,
+        client=deposit,
+        silence=stake // 10,
+        dissent=stake // 5,
+        absence=stake // 5,
+        withheld=stake // 4,
     )
 
 
@@ -39,8 +41,14 @@ def shortest_unbonding(phases: Phases) -> int:
 
     It outlasts a round, from its opening to the last block in which it can cost anyone money.
     """
-    lifetime: int = sum(astuple(phases)) - phases.enrol
-    return lifetime + 1
+    before = phases.deliver + phases.roll + phases.beacon + phases.answer + phases.attest
+    return before + phases.response + 1
+
+
+def budget(terms: JobTerms) -> int:
+    """Return the most that a job can pay for work: what its creator escrows."""
+    per_round = terms.pay.client * terms.max_clients + terms.pay.member * len(terms.members)
+    return per_round * terms.rounds
 
 
 def default_terms(
@@ -49,7 +57,7 @@ def default_terms(
     boundary_hash: bytes,
     model_hash: bytes,
     members: Sequence[Address],
-    relayer: Address,
+    standbys: Sequence[Address] = (),
     treasury: Address,
     audit_rate: int,
     rounds: int,
@@ -64,14 +72,19 @@ def default_terms(
         boundary_hash=boundary_hash,
         model_hash=model_hash,
         members=tuple(members),
-        relayer=relayer,
+        standbys=tuple(standbys),
         treasury=treasury,
         client_deposit=DEPOSIT,
         member_stake=STAKE,
         audit_rate=audit_rate,
         rounds=rounds,
+        max_clients=MAX_CLIENTS,
+        fewest_contributions=FEWEST_CONTRIBUTIONS,
         unbonding_delay=shortest_unbonding(phases),
+        unlock_delay=shortest_unbonding(phases),
+        treasury_share=TREASURY_SHARE,
+        public_roll=True,
         phases=phases,
         penalties=default_penalties(),
-        split=SPLIT,
+        pay=PAY,
     )

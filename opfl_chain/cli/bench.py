@@ -59,9 +59,9 @@ def gas(
 ) -> None:
     """Show the gas cost of every action of every role.
 
-    Runs every kind of transaction once on a fresh chain: both kinds of
-    commitments, the beacon as aggregate and as partial signatures, slashes,
-    vetoes, penalties, withdrawals.
+    Runs every kind of transaction once on a fresh chain: rolls with and
+    without pairs, the beacon as aggregate and as partial signatures, claims,
+    charges, penalties, a change of seats, withdrawals.
     """
     costs = measure(chain)
     Console().print(terminal_table(GAS_COLUMNS, gas_rows(costs)))
@@ -199,11 +199,12 @@ def faults(
 ) -> None:
     """Kill daemons at random points of whole jobs, and check the outcomes.
 
-    Every run is a separate job: Anvil, a server, three members, three clients
-    of which one cheats, two rounds. One to three times, a daemon is killed
-    with SIGKILL and restarted up to four seconds later. A run is right if the
-    cheat is slashed where it was audited, nobody else loses a wei, no work is
-    missing and the trail verifies. The folders of failed runs are kept.
+    Every run is a separate job: Anvil, a server, three members, a standby, four
+    clients of which one cheats, two rounds. One to three times, a daemon is
+    killed with SIGKILL and restarted up to 16 blocks later. In every third run
+    a member does no audits, and the standby takes its seat. A run is right if
+    the cheat is charged where it was audited, nobody honest loses a wei, no work
+    is missing and the trail verifies. The folders of failed runs are kept.
     """
     from opfl_chain.bench.faults import faults_report, run_with_faults
 
@@ -235,8 +236,44 @@ def faults(
 
 
 @bench.command()
+def attacks(
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Attacks to play, by name.")
+    ] = None,
+    kind: Annotated[str, typer.Option(help="Kind of audits: proved, guided or plain.")] = "proved",
+    page: Page = None,
+    json_file: JsonFile = None,
+) -> None:
+    """Play every known attack on real daemons, and show what it cost whom.
+
+    Every attack is a job of its own: Anvil, a server, three members, a standby
+    and four or five clients, all of whose contributions are audited. An attack
+    fails if no honest participant loses a wei, no secret bit is told, every
+    audited cheat is charged in full, and whoever can be named pays.
+    """
+    from opfl_chain.bench.attacks.catalogue import attacks_called
+    from opfl_chain.bench.attacks.report import attacks_markdown, attacks_table
+    from opfl_chain.bench.attacks.rows import play_attack
+
+    try:
+        chosen = attacks_called(only, kind)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    rows: list[dict[str, Any]] = []
+    for attack in chosen:
+        with Console(stderr=True).status(attack.name):
+            rows.append(play_attack(attack, kind).report)
+        write_json(json_file, {"kind": kind, "attacks": rows})
+    Console().print(attacks_table(rows))
+    if page is not None:
+        replace_section(page, f"attacks on {kind} audits", attacks_markdown(rows))
+    if any(row["failures"] for row in rows):
+        raise typer.Exit(1)
+
+
+@bench.command()
 def load(
-    clients: Annotated[int, typer.Option(min=2, help="Clients in every round.")] = 200,
+    clients: Annotated[int, typer.Option(min=3, help="Clients in every round.")] = 200,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds to run.")] = 2,
     page: Page = None,
     json_file: JsonFile = None,
@@ -245,7 +282,7 @@ def load(
 
     Anvil, a server and three members run in separate processes; all clients in
     this one, with made-up gradients of LeNet's 61,706 coordinates. Their keys,
-    signatures, shares, deliveries over HTTPS and the batch are real. Nobody is
+    signatures, bundles, deliveries over HTTPS and the roll are real. Nobody is
     audited: the cost of an audit does not depend on the number of clients.
     """
     from opfl_chain.bench.load import bench_load, load_markdown, load_table

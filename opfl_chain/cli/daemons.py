@@ -46,7 +46,6 @@ private_key = "certs/{certificate}.key"
 CLIENT = (
     """\
 # opfl client FILE.toml. Paths are relative to this file.
-commit = "direct"                  # or "relayed": in the server's batch, for a fraction of the gas
 threads = 1                        # torch threads
 """
     + _COMMON.format(name="client-0", host="127.0.0.1", port=9100, pad=" " * 9)
@@ -62,10 +61,13 @@ parts = 5                          # ... of so many
 
 COMMITTEE = (
     """\
-# opfl committee FILE.toml. Paths are relative to this file.
+# opfl committee FILE.toml, for a member or a standby. Paths are relative to this file.
 bls_keystore = "member-0-bls.json" # made by `opfl keys bls`, with the same password
 announce = "https://member-0.example:9200"  # published on chain: clients deliver to it
-mpc_addresses = ["member-0.example:9300", "member-1.example:9300", "member-2.example:9300"]
+mpc_addresses = [                  # of all members, then of all standbys
+    "member-0.example:9300", "member-1.example:9300", "member-2.example:9300",
+    "member-3.example:9300",
+]
 # mpc_listen_host = "0.0.0.0"      # if it differs from the host of our own address
 # mpc_link_ports = [9301, 9399]    # port range of SPU's links, for firewalls; default: any
 # mpc_join_seconds = 5.0           # how long to wait for a peer before retrying
@@ -104,10 +106,10 @@ def example_option(example: str) -> typer.models.OptionInfo:
 def client(file: File, example: Annotated[bool, example_option(CLIENT)] = False) -> None:
     """Take part in a job as a client, from deposit to withdrawal.
 
-    Locks the deposit, commits to its data, trains on every model, commits to
-    the gradient, delivers secret shares to the members, answers accusations,
-    and withdraws its deposit when the job is over. All of its state is in the
-    folder named in FILE.toml: killed at any point, it resumes on restart.
+    Locks the deposit, commits to its data, trains on every model, delivers
+    secret shares of the gradient to the members, answers audits, and takes its
+    pay and its deposit when the job is over. All of its state is in the folder
+    named in FILE.toml: killed at any point, it resumes on restart.
     """
     from opfl_chain.roles.client.client import Client
     from opfl_chain.roles.settings import ClientSettings
@@ -125,12 +127,12 @@ def client(file: File, example: Annotated[bool, example_option(CLIENT)] = False)
 
 
 def committee(file: File, example: Annotated[bool, example_option(COMMITTEE)] = False) -> None:
-    """Take part in a job as a member of its committee.
+    """Take part in a job as a member of its committee, or as a standby.
 
-    Stakes, signs the audit randomness, stores clients' shares, replays audited
-    steps with the two other members inside MPC, attests verdicts, aggregates
-    accepted gradients, checks every new model, and requests the slashes of
-    clients that failed twice.
+    Stakes, agrees with the two others on who contributed, signs the audit
+    randomness, audits with them, attests verdicts, aggregates accepted
+    gradients, checks every new model, and has clients charged whose audits
+    fail. A standby follows, settles disputes, and takes a seat that is free.
     """
     from opfl_chain.roles.member.member import Member
     from opfl_chain.roles.settings import MemberSettings
@@ -142,15 +144,15 @@ def committee(file: File, example: Annotated[bool, example_option(COMMITTEE)] = 
     keep_freed_memory()
     kind: type[Member] = Member
     if settings.cheat is not None:
-        from opfl_chain.adversaries.members import MEMBERS
+        from opfl_chain.adversaries.members import member_named
 
-        kind = MEMBERS[settings.cheat]
+        kind = member_named(settings.cheat)
     with kind(settings) as node:
         serve(node)
 
 
 def server(file: File, example: Annotated[bool, example_option(SERVER)] = False) -> None:
-    """Advance a job, serve its models, and relay commitments in batches.
+    """Advance a job and serve its models.
 
     The server is not trusted: models are checked by their hashes, and members
     take over its work if it fails.

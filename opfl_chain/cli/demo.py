@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from opfl_chain.jobs.localnet.plan import Plan
 
 
-FEWEST_CLIENTS, MOST_CLIENTS = 2, 32
+FEWEST_CLIENTS, MOST_CLIENTS = 3, 32
 CHEATS = ("reuse:2", "amplify:10")
 
 
@@ -38,6 +39,17 @@ def demo(
             help="Attack of a cheating client; repeat for several cheats, which are the last"
             " clients. Default: reuse:2 and amplify:10; `none` for no cheats.",
         ),
+    ] = None,
+    bad_member: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Attack of one committee member, the last one; see below. Default: none.",
+        ),
+    ] = None,
+    bad_server: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Attack of the server; see below. Default: none."),
     ] = None,
     rounds: Annotated[
         int, typer.Option(min=1, max=1000, metavar="N", help="Number of rounds.")
@@ -84,7 +96,8 @@ def demo(
         typer.Option(
             metavar="ROLE:N@roundR",
             help="Kill a process in the middle of a round and restart it four blocks later:"
-            " committee:1@round3, client:0@round2, server@round4. May be repeated.",
+            " committee:1@round3, standby:0@round1, client:0@round2, server@round4. May be"
+            " repeated.",
         ),
     ] = None,
     out: Annotated[
@@ -106,12 +119,13 @@ def demo(
 ) -> None:
     """Run a whole job on this machine, in which cheats lose their deposits.
 
-    Starts a chain and a process for every party: three committee members, a
-    server, and clients that train a model together. Nothing is simulated: the
-    clients commit to their gradients on chain, the members draw the audits,
-    replay those steps inside secure multi-party computation, attest their
-    verdicts, and slash clients that failed twice. Idle blocks are skipped:
-    when all have committed, the empty blocks up to the deadline are mined.
+    Starts a chain and a process for every party: three committee members and a
+    standby, a server, and clients that train a model together. Nothing is
+    simulated: clients deliver sealed gradients, members agree on the roll and
+    put it on chain, draw the audits, replay those steps inside secure
+    multi-party computation (or check clients' proofs of them), attest their
+    verdicts, and charge clients whose steps are outside the boundary. Accepted
+    contributions and members' work are paid. Idle blocks are skipped.
 
     \b
     Cheats, with their parameter and its default:
@@ -125,8 +139,27 @@ def demo(
       tail-1[:B=1], tail-10[:B=1]  the same on 1 % and 10 % of the coordinates
       drift[:P=0.5]       moves by P of the boundary: no audit sees it
       poison              commits to wrong labels from the start: no audit sees it
-      withhold-shares, wrong-opening, other-input: faulty deliveries
-      forge: ten times the gradient, with a forged proof
+      withhold-answer     does not answer its audit
+      evade               answers two members only; others can relay it
+      withhold-shares, wrong-opening, wrong-commitment, spoil-shares, spoil-two,
+      spoil-answer, two-contributions, two-answers, stale-answer, other-input, split,
+      high-s              false bundles
+      forge               ten times the gradient, with a forged proof
+      ATTACK+BUNDLE       both: amplify:10+evade
+
+    \b
+    Attacks of a member (those on proofs work with --audit proved):
+      flip, reveal-others       false answers on proved steps
+      frame                     complains of bundles that open
+      equivocate                tells each peer something else
+      few, refuse-deliveries    keeps clients off its list
+      copy, skip-audits         takes no part in audits
+      lie, withhold-verdict     attests falsely, or nothing
+      sums, withhold-beacon, high-s, leak
+      ATTACK+ATTACK             both, in different duties: flip+sums
+
+    \b
+    Attacks of the server: wrong-model, wrong-model-hash, idle
 
     Examples:
 
@@ -137,6 +170,7 @@ def demo(
       opfl demo --kill committee:1@round3 --kill server@round5
       opfl demo --cheat none --scheme mpc
       opfl demo --audit proved                   # no MPC: clients prove their steps
+      opfl demo --audit proved --bad-member flip # a member that lies is named, and pays
     """
     started = time.monotonic()
     from opfl_chain.jobs.demo.demo import Kill, fresh_folder, run_demo
@@ -145,7 +179,20 @@ def demo(
     from opfl_chain.jobs.localnet.daemon import PlanInvalid
 
     console = Console()
-    plan = _plan(clients, cheat, rounds, audit_rate, chain, model, audit, scheme, dataset, seed)
+    plan = _plan(
+        clients,
+        cheat,
+        bad_member,
+        bad_server,
+        rounds,
+        audit_rate,
+        chain,
+        model,
+        audit,
+        scheme,
+        dataset,
+        seed,
+    )
     try:
         kills = [Kill.parse(text, plan) for text in kill or ()]
     except PlanInvalid as error:
@@ -179,6 +226,8 @@ def demo(
 def _plan(
     clients: int,
     cheats: list[str] | None,
+    bad_member: str | None,
+    bad_server: str | None,
     rounds: int,
     audit_rate: float,
     chain: Chain,
@@ -190,6 +239,8 @@ def _plan(
 ) -> Plan:
     """Make the plan; an error names the invalid option."""
     from opfl_chain.adversaries.gradients.attack import AttackError
+    from opfl_chain.adversaries.members import member_named
+    from opfl_chain.adversaries.servers import SERVERS
     from opfl_chain.jobs.localnet.daemon import PlanInvalid
     from opfl_chain.jobs.localnet.plan import Plan
     from opfl_chain.learning.data.datasets import DATASETS
@@ -207,6 +258,8 @@ def _plan(
         raise typer.BadParameter(
             f"unknown data set {dataset!r}, known: {known}", param_hint="--dataset"
         )
+    _require_attack("--bad-member", bad_member, member_named)
+    _require_attack("--bad-server", bad_server, SERVERS.__getitem__)
     named = list(CHEATS) if cheats is None else [name for name in cheats if name != "none"]
     if clients - len(named) < 1:
         raise typer.BadParameter(
@@ -216,6 +269,8 @@ def _plan(
     try:
         plan = Plan(
             clients=(*([None] * (clients - len(named))), *named),
+            members=(None, None, bad_member),
+            server=bad_server,
             rounds=rounds,
             audit=audit,
             audit_rate=audit_rate,
@@ -232,6 +287,16 @@ def _plan(
     except DocumentError as error:
         raise typer.BadParameter(str(error), param_hint="--scheme") from None
     return plan
+
+
+def _require_attack(option: str, name: str | None, find: Callable[[str], object]) -> None:
+    from opfl_chain.adversaries.clients import CheatUnknown
+
+    try:
+        if name is not None:
+            find(name)
+    except CheatUnknown as error:
+        raise typer.BadParameter(str(error), param_hint=option) from None
 
 
 def _require_dataset(name: str) -> None:

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from opfl_chain.chain.deployment import Deployment
 from opfl_chain.chain.rpc import Rpc, tohex
+from opfl_chain.chain.terms import budget
 from opfl_chain.cli.daemons import File, example_option
 from opfl_chain.cli.options import JsonFile, write_json
 from opfl_chain.protocol.economics import ETHER
@@ -26,16 +27,23 @@ if TYPE_CHECKING:
 JOB = """\
 # opfl job create FILE.toml. Paths are relative to this file. Terms cannot be changed later.
 rounds = 100
-members = [                        # accounts of the committee, in order of rank
+max_clients = 100                  # the budget pays so many in every round
+fewest_contributions = 3           # a sum of fewer is never opened
+members = [                        # accounts of the committee, in order of their seats
     "0x0000000000000000000000000000000000000001",
     "0x0000000000000000000000000000000000000002",
     "0x0000000000000000000000000000000000000003",
 ]
-relayer = "0x0000000000000000000000000000000000000004"   # the server's account; optional
-treasury = "0x0000000000000000000000000000000000000005"  # gets its part of slashed amounts
+standbys = [                       # up to 5, who take seats that become free, in this order;
+    "0x0000000000000000000000000000000000000004",  # without one, one member can stop the job
+]
+treasury = "0x0000000000000000000000000000000000000005"
+treasury_share = 2000              # basis points of penalties; the rest is burnt
 client_deposit = "0.5"             # ether; `opfl stake` computes the deposit that deters
-member_stake = "1"
-unbonding_delay = 7200             # blocks; longer than all phases of a round together
+member_stake = "1"                 # of members and standbys
+public_roll = true                 # commitments on chain; false: only their root, for many clients
+unbonding_delay = 7200             # blocks; longer than a round and its response window
+unlock_delay = 7200                # blocks until a held deposit is free, in jobs without a standby
 
 [chain]
 rpc_url = "https://rpc.example"    # any EVM chain with Prague
@@ -58,29 +66,24 @@ optimizer = { name = "adamw", learning_rate = 0.006 }
 
 [phases]                           # in blocks; here for one block every 12 seconds
 enrol = 7200                       # a day until the first round
-commit = 50                        # 10 minutes to train and commit
+deliver = 50                       # 10 minutes to train and deliver
+roll = 25                          # 5 minutes for members to agree on who is in
 beacon = 25                        # 5 minutes; members need seconds
-deliver = 50                       # 10 minutes to deliver shares
-attest = 100                       # 20 minutes; the last quarter is for members without peers
+answer = 50                        # 10 minutes for audited clients to answer
+attest = 100                       # 20 minutes for audits
 finalise = 50
-request = 50
-veto = 300                         # an hour for the second replay and for appeals
+response = 1800                    # 6 hours in which a client that was away can still answer
 
-[client_penalties]                 # parts of the deposit
-commitment_mismatch = 0.5
-not_delivered = 0.1
-input_not_committed = 1.0
-replay_outside = 1.0
+[penalties]
+client = 1.0                       # part of the deposit: outside the boundary, or no answer
+silence = 0.1                      # parts of the stake; a false statement costs all of it
+dissent = 0.2
+absence = 0.2
+withheld = 0.25
 
-[member_penalties]                 # parts of the stake
-beacon_withheld = 0.25
-verdict_dissent = 0.2
-verdict_silence = 0.1
-
-[split]                            # of slashed amounts, in basis points, 10,000 in total
-burn = 5000
-treasury = 2000
-committee = 3000
+[pay]                              # ether, for each round; escrowed when the job is created
+client = "0.001"                   # for a contribution that is accepted
+member = "0.01"                    # for a seat that attests what is decided
 """
 
 
@@ -95,7 +98,8 @@ def create(
 ) -> None:
     """Create a job from a file: policy, boundary, members, money and phases.
 
-    Can be interrupted and repeated: the same file creates one job. The journal
+    Escrows the pay for all rounds; what nobody earned comes back when the job
+    is over. Can be interrupted and repeated: the same file creates one job. The journal
     of sent transactions is kept beside it. The terms of a job cannot change;
     if terms are unsafe, the contract names them and creates nothing.
     """
@@ -119,7 +123,7 @@ def create(
     ):
         deployment = Deployment.read(settings.chain.deployment)
         call = deployment.connect(rpc).jobs.create_job(
-            terms, policy.canonical_json, boundary.canonical_json
+            terms, policy.canonical_json, boundary.canonical_json, value=budget(terms)
         )
         key = f"create job {keccak256(call.data).hex()}"
         known = sender.nonce_of(key) is not None
@@ -129,6 +133,7 @@ def create(
         found = Job.find(rpc, deployment, created.job)
     how = "was created by this file before" if known else f"created for {receipt.gas_used:,} gas"
     console.print(f"job {created.job} {how}; enrolment ends at block {found.enrolment_end}")
+    console.print(f"{budget(terms) / ETHER:g} ether are escrowed to pay for its work")
     write_json(json_file, _facts(found))
 
 
@@ -205,32 +210,44 @@ def _facts(found: Job) -> dict[str, Any]:
         "rounds": terms.rounds,
         "audit_probability": float(probability_of(terms.audit_rate)),
         "members": list(terms.members),
-        "relayer": terms.relayer,
+        "standbys": list(terms.standbys),
+        "max_clients": terms.max_clients,
+        "fewest_contributions": terms.fewest_contributions,
+        "public_roll": terms.public_roll,
         "treasury": terms.treasury,
+        "treasury_share_basis_points": terms.treasury_share,
         "client_deposit_ether": terms.client_deposit / ETHER,
         "member_stake_ether": terms.member_stake / ETHER,
         "unbonding_delay_blocks": terms.unbonding_delay,
+        "unlock_delay_blocks": terms.unlock_delay,
         "phases_blocks": vars(terms.phases),
         "penalties_ether": {name: wei / ETHER for name, wei in vars(terms.penalties).items()},
-        "split_basis_points": vars(terms.split),
+        "pay_ether": {name: wei / ETHER for name, wei in vars(terms.pay).items()},
+        "budget_ether": budget(terms) / ETHER,
     }
 
 
 def _progress(found: Job, head: int) -> dict[str, Any]:
-    state = found.contracts.jobs.progress(found.id)
-    joined = [m for i, m in enumerate(found.members) if state.joined >> i & 1]
+    contracts = found.contracts
+    state, present = contracts.rounds.progress(found.id), contracts.jobs.participants(found.id)
+    joined = [each for n, each in enumerate(found.roster) if present.joined >> n & 1]
     stage = "closed" if state.closed else "running" if state.next_round else "enrolling"
     if stage == "enrolling" and head >= found.enrolment_end:
-        complete = len(joined) == len(found.members) and state.client_count
+        complete = set(found.members) <= set(joined) and present.client_count
         stage = "ready for the first round" if complete else "stillborn: it can never start"
     return {
         "stage": stage,
         "block": head,
-        "members_joined": joined,
-        "clients": state.client_count,
+        "joined": joined,
+        "seats": [found.roster[number] for number in present.seats],
+        "seat_changes": present.epoch,
+        "clients": present.client_count,
+        "audits_undecided": present.undecided,
         "rounds_opened": state.next_round,
         "void_rounds_in_a_row": state.void_streak,
         "model_hash": tohex(state.model_hash),
+        "paid_ether": contracts.rewards.paid(found.id) / ETHER,
+        "budget_left_ether": contracts.deposits.budget_of(found.id) / ETHER,
     }
 
 

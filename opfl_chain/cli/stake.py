@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,9 +10,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from opfl_chain.protocol.economics import Deterrence, TradeOff, trade_off
+from opfl_chain.protocol.economics import BestResponse
 from opfl_chain.protocol.errors import EconomicsError
-from opfl_chain.render.plots import BLUE, GREY, ORANGE, dress, new_figure, save
+from opfl_chain.render.plots import GREY, ORANGE, add_legend, dress, new_figure, save
 from opfl_chain.render.text import terminal_table
 
 if TYPE_CHECKING:
@@ -25,20 +26,29 @@ def stake(
             metavar="P,P,...", help="Audit rates: the probability that a round is audited."
         ),
     ] = "0.10,0.05,0.01",
-    skipped_rounds: Annotated[
-        int, typer.Option(metavar="K", help="Rounds that a cheating client skips.")
-    ] = 100,
-    false_rejection: Annotated[
+    saved_cost: Annotated[
         float,
         typer.Option(
-            metavar="P", help="Allowed probability that an honest client is rejected in the job."
+            metavar="C", help="Cost of a contribution that a cheat saves; the unit of the rest."
         ),
-    ] = 0.01,
+    ] = 1.0,
+    outside_gain: Annotated[
+        float, typer.Option(metavar="G", help="What somebody else gives for a cheat.")
+    ] = 0.0,
+    pay: Annotated[float, typer.Option(metavar="U", help="Pay of an accepted contribution.")] = 0.0,
+    honest_rejection: Annotated[
+        float,
+        typer.Option(metavar="Q", help="Probability that an audit rejects an honest contribution."),
+    ] = 0.0,
+    cheapest_penalty: Annotated[
+        float,
+        typer.Option(
+            metavar="R",
+            help="Smallest part of the deposit that an audited cheat can choose to lose.",
+        ),
+    ] = 1.0,
     margin: Annotated[
-        float,
-        typer.Option(
-            metavar="M", help="Expected loss from cheating, as a fraction of the saved computation."
-        ),
+        float, typer.Option(metavar="M", help="Expected loss from cheating, as a part of its gain.")
     ] = 0.1,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE.png", help="Draw the trade-off.", dir_okay=False)
@@ -50,24 +60,46 @@ def stake(
 ) -> None:
     """Show which deposit deters cheating at which audit rate.
 
-    Fewer audits cost less but catch less, so the deposit must grow. A client
-    that skips K rounds saves one unit of computation and is caught with
-    probability 1 - (1 - p)^K. The deposit, in the same unit, is such that
-    cheating loses the margin on average. The defaults are those of the paper.
+    Fewer audits cost less but catch less, so the deposit must grow. After the
+    seed of a round an audited cheat chooses what is cheapest for it; in this
+    protocol that is the whole deposit, whatever it does. The deposit is such
+    that one cheating contribution loses the margin on average. Contributions
+    are audited independently, so what does not pay once never pays.
     """
     try:
         if plot is not None and plot.suffix.lower() != ".png":
             raise OptionError(f"--plot is {plot}, it must end in .png")
-        deterrence = Deterrence(skipped_rounds, false_rejection, margin)
-        rows = trade_off(parse_rates(rates), deterrence)
-        Console().print(table_of(rows, deterrence))
+        response = BestResponse(
+            saved_cost, outside_gain, pay, honest_rejection, cheapest_penalty, margin
+        )
+        rows = rows_of(parse_rates(rates), response)
+        Console().print(table_of(rows, response))
         if json_file is not None:
-            json_file.write_text(json.dumps(report_of(rows, deterrence), indent=2) + "\n")
+            json_file.write_text(json.dumps(report_of(rows, response), indent=2) + "\n")
         if plot is not None:
-            draw(rows, deterrence, plot)
+            draw(rows, response, plot)
     except (OptionError, EconomicsError, OSError) as error:
         typer.echo(f"opfl stake: {error}", err=True)
         raise typer.Exit(2) from None
+
+
+@dataclass(frozen=True)
+class Row:
+    """One audit rate, and the deposit that deters at it."""
+
+    audit_rate: float
+    deposit: float
+    gain: float
+    """What one cheating contribution gains over an honest one."""
+
+
+def rows_of(rates: Sequence[float], response: BestResponse) -> list[Row]:
+    """Return one row for each audit rate, in the order given."""
+    deposits = [response.required_deposit(rate) for rate in rates]
+    return [
+        Row(rate, deposit, response.expected_gain(rate, deposit))
+        for rate, deposit in zip(rates, deposits, strict=True)
+    ]
 
 
 class OptionError(ValueError):
@@ -84,111 +116,87 @@ def parse_rates(text: str) -> list[float]:
         ) from None
 
 
-def table_of(rows: Sequence[TradeOff], deterrence: Deterrence) -> Table:
+def table_of(rows: Sequence[Row], response: BestResponse) -> Table:
     """Lay out the trade-off for the terminal."""
-    columns = (">audit rate", ">detection", ">deposit", ">ratio", ">gain of cheating")
-    rates = (
-        (
-            f"{row.audit_rate:g}",
-            f"{row.detection_probability:.4f}",
-            f"{row.deposit:.2f}",
-            f"{row.deposit_ratio:.2f}",
-            f"{row.expected_gain:+.2f}",
-        )
-        for row in rows
-    )
+    lowest = min(row.deposit for row in rows) or 1.0
     return terminal_table(
-        columns,
-        rates,
+        (">audit rate", ">deposit", ">ratio", ">gain of cheating"),
+        (
+            (
+                f"{row.audit_rate:g}",
+                f"{row.deposit:.2f}",
+                f"{row.deposit / lowest:.2f}",
+                f"{row.gain:+.2f}",
+            )
+            for row in rows
+        ),
         title="Audit rate and deposit",
         caption=(
-            f"{deterrence.skipped_rounds} skipped rounds, false rejection"
-            f" {deterrence.false_rejection:g}, margin {deterrence.margin:g};"
-            " deposit and gain in units of the computation saved"
+            f"a contribution costs {response.saved_cost:g} and pays {response.pay:g}, a cheat is"
+            f" worth {response.outside_gain:g} outside and loses {response.cheapest_penalty:g} of"
+            f" the deposit when audited; honest rejection {response.honest_rejection:g}, margin"
+            f" {response.margin:g}"
         ),
     )
 
 
-def report_of(rows: Sequence[TradeOff], deterrence: Deterrence) -> dict[str, Any]:
+def report_of(rows: Sequence[Row], response: BestResponse) -> dict[str, Any]:
     """Return the content of the table, with units in the names."""
     return {
         "assumptions": {
-            "skipped_rounds": deterrence.skipped_rounds,
-            "false_rejection_probability": deterrence.false_rejection,
-            "margin_fraction_of_saved_computation": deterrence.margin,
+            "saved_cost_per_contribution": response.saved_cost,
+            "outside_gain_per_contribution": response.outside_gain,
+            "pay_per_contribution": response.pay,
+            "honest_rejection_probability": response.honest_rejection,
+            "cheapest_penalty_part_of_deposit": response.cheapest_penalty,
+            "margin_part_of_gain": response.margin,
         },
         "trade_off": [
             {
-                "audit_rate_per_round": row.audit_rate,
-                "detection_probability": row.detection_probability,
-                "deposit_units_of_saved_computation": row.deposit,
-                "deposit_ratio_to_lowest": row.deposit_ratio,
-                "gain_of_cheating_units_of_saved_computation": row.expected_gain,
+                "audit_rate_per_contribution": row.audit_rate,
+                "deposit_units_of_cost": row.deposit,
+                "gain_of_cheating_per_contribution": row.gain,
             }
             for row in rows
         ],
     }
 
 
-def draw(rows: Sequence[TradeOff], deterrence: Deterrence, path: Path) -> None:
-    """Draw detection probability and deposit over the audit rate, with the rows marked."""
-    rates = _rates_to_draw(rows, deterrence)
+def draw(rows: Sequence[Row], response: BestResponse, path: Path) -> None:
+    """Draw the deposit over the audit rate, and what cheating gains over the deposit."""
+    rates = _rates_to_draw(rows)
     figure, (left, right) = new_figure(9.6, 4.0, columns=2)
-    _draw_detection(left, rates, rows, deterrence)
-    _draw_deposit(right, rates, rows, deterrence)
+    left.plot(rates, [response.required_deposit(rate) for rate in rates], color=ORANGE, linewidth=2)
+    deposits = [row.deposit for row in rows]
+    _mark(left, rows, deposits, [f"{value:.2f}" for value in deposits], ORANGE, (6, 6))
+    left.set_ylim(0, 1.25 * max(*deposits, response.required_deposit(rates[0]), 1.0))
+    left.set_title("Deposit that deters, in units of cost")
+    _scale_rates(left, rates)
+    highest = 1.2 * max(*deposits, 1.0)
+    for row in rows:
+        gains = [response.expected_gain(row.audit_rate, each) for each in (0.0, highest)]
+        right.plot((0.0, highest), gains, linewidth=2, label=f"p = {row.audit_rate:g}")
+    right.axhline(0, color=GREY, linewidth=1, linestyle=":")
+    right.set_xlabel("deposit")
+    right.set_title("Gain of one cheating contribution")
+    add_legend(right)
     for axes in (left, right):
         dress(axes)
-        _scale_rates(axes, rates)
     save(figure, path)
 
 
-def _rates_to_draw(rows: Sequence[TradeOff], deterrence: Deterrence) -> list[float]:
+def _rates_to_draw(rows: Sequence[Row]) -> list[float]:
     """Return rates evenly spaced on a logarithmic axis that covers all rows."""
     marked = [row.audit_rate for row in rows]
-    lowest = min(*marked, max(deterrence.lowest_audit_rate * 1.2, min(marked) / 3))
-    highest = min(1.0, 3 * max(marked))
+    lowest, highest = min(marked) / 1.5, min(1.0, 3 * max(marked))
     steps = 400
     growth = (highest / lowest) ** (1 / steps)
     return [min(highest, lowest * growth**step) for step in range(steps + 1)]
 
 
-def _draw_detection(
-    axes: "Axes", rates: Sequence[float], rows: Sequence[TradeOff], deterrence: Deterrence
-) -> None:
-    detection = [deterrence.detection_probability(rate) for rate in rates]
-    axes.plot(rates, detection, color=BLUE, linewidth=2)
-    marked = [row.detection_probability for row in rows]
-    _mark(axes, rows, marked, [f"{value:.3f}" for value in marked], BLUE, (6, -15))
-    axes.set_ylim(0, 1.05)
-    axes.set_yticks([0, 0.25, 0.5, 0.75, 1])
-    axes.set_title(f"Probability of catching {deterrence.skipped_rounds} skipped rounds")
-
-
-def _draw_deposit(
-    axes: "Axes", rates: Sequence[float], rows: Sequence[TradeOff], deterrence: Deterrence
-) -> None:
-    deposits = [deterrence.required_deposit(rate) for rate in rates]
-    axes.plot(rates, deposits, color=ORANGE, linewidth=2)
-    marked = [row.deposit for row in rows]
-    _mark(axes, rows, marked, [f"{value:.2f}" for value in marked], ORANGE, (6, 6))
-    floor = deterrence.required_deposit(1)
-    axes.axhline(floor, color=GREY, linewidth=1, linestyle=":")
-    axes.annotate(
-        f"{floor:.2f} if every round is audited",
-        (rates[0], floor),
-        (4, -12),
-        textcoords="offset points",
-        color=GREY,
-        fontsize=9,
-        bbox={"color": "white", "pad": 1},
-    )
-    axes.set_ylim(0, 1.25 * max(*marked, 2 * floor))
-    axes.set_title("Deposit that deters, in units of computation saved")
-
-
 def _mark(
     axes: "Axes",
-    rows: Sequence[TradeOff],
+    rows: Sequence[Row],
     values: Sequence[float],
     labels: Sequence[str],
     color: str,

@@ -86,13 +86,14 @@ def verify(
 ) -> None:
     """Recompute the history of a job from the chain, and report the first discrepancy.
 
-    Commitments, beacons, audits, verdicts, slashes, every wei, the models and
-    all signatures are recomputed from the events and the rules, and compared
-    with the state of the contracts. Exits with 1 on any discrepancy.
+    Rolls, beacons, verdicts, held audits and how they ended, faults of
+    members, seats, pay, every wei, the models and all signatures are
+    recomputed from the events and the rules, and compared with the state of
+    the contracts. Exits with 1 on any discrepancy. Notes say what is still
+    open, and what the chain does not show.
 
-    With the answers that members signed, the verdicts of proved audits are
-    recomputed as well: signatures, commitments, holders that must agree, and
-    what follows from them. `opfl blame` settles answers that differ.
+    With the words that members signed, the verdicts of proved audits and the
+    outcomes of held ones are recomputed as well; notes name who lied.
     """
     console = Console()
     found = _read(console, rpc_url, deployment, job)

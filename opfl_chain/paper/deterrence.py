@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from opfl_chain.paper.results import LabSettings
-from opfl_chain.protocol.economics import Deterrence
+from opfl_chain.protocol.economics import BestResponse, Deterrence
 from opfl_chain.protocol.hashing import keccak256
 from opfl_chain.protocol.randomness import audit_rate_of, audit_ticket
 from opfl_chain.rules.registry import DEFAULT_RULE
 
 Counts = NDArray[Any]
+
+PAY = 1.2
+"""The pay of an accepted contribution, in units of what it costs: it pays to take part."""
+STRATEGY_RATES = (0.01, 0.05, 0.10)
 
 RATES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.10)
 ROUNDS, SKIPPED = 1000, 100
@@ -60,6 +65,8 @@ def deterrence(
         "chances_from": sources,
         "rows": rows,
         "profits": profits,
+        "pay": PAY,
+        "strategies": strategy_rows(tickets),
     }
 
 
@@ -125,3 +132,76 @@ def _profit(
     """Return the mean profit of cheating: one unit of computation, less the deposit if lost."""
     caught = float((random.binomial(audits, chance) > 0).mean())
     return {"detected": caught, "profit": 1.0 - caught * deposit}
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """A client's way through a job of `SKIPPED` rounds."""
+
+    name: str
+    cheats_in: range
+    """The rounds in which it saves the computation."""
+    before: float = 1.0
+    """The part of the deposit that an audit of it cost in version 1. In version 2 it is all of it,
+    and the client is out of the job."""
+
+
+STRATEGIES = (
+    Strategy("honest", range(0)),
+    Strategy("cheat always", range(SKIPPED)),
+    Strategy("cheat rarely", range(0, SKIPPED, 10)),
+    Strategy("withhold the answer", range(SKIPPED), 0.1),
+    Strategy("evade", range(SKIPPED), 0.0),
+    Strategy("collude with a member", range(SKIPPED), 0.0),
+    Strategy("cheat at the end and leave", range(SKIPPED - 10, SKIPPED)),
+)
+
+
+def strategy_rows(tickets: Counts) -> list[dict[str, Any]]:
+    """Return what each strategy gains over honesty at the deposit that `opfl stake` recommends."""
+    rows = []
+    for rate in STRATEGY_RATES:
+        response = BestResponse(pay=PAY)
+        deposit = response.required_deposit(rate)
+        audited = tickets < np.uint64(audit_rate_of(rate))
+        for strategy in STRATEGIES:
+            gains = _gains(strategy, audited, deposit)
+            expected = expected_gain(strategy, rate, deposit)
+            spread = CONFIDENCE * float(gains.std()) / math.sqrt(len(gains))
+            rows.append(
+                {
+                    "strategy": strategy.name,
+                    "audit_rate": rate,
+                    "deposit": deposit,
+                    "gain": float(gains.mean()),
+                    "expected_gain": expected,
+                    "within_95_percent": abs(float(gains.mean()) - expected) <= spread + 1e-9,
+                    "expected_gain_in_version_1": expected_gain(
+                        strategy, rate, deposit, strategy.before
+                    ),
+                }
+            )
+    return rows
+
+
+def _gains(strategy: Strategy, audited: Counts, deposit: float) -> Counts:
+    """Return what the client of each job has more than an honest one, at its end."""
+    found = np.zeros(len(audited))
+    inside = np.ones(len(audited), bool)
+    for t in strategy.cheats_in:
+        found += inside  # the saved computation
+        caught = inside & audited[:, t]
+        later = SKIPPED - 1 - t
+        found -= caught * (PAY + deposit + later * (PAY - 1.0))
+        inside &= ~caught
+    return found
+
+
+def expected_gain(strategy: Strategy, rate: float, deposit: float, penalty: float = 1.0) -> float:
+    """Return the expectation of the same; a penalty below one leaves the client in the job."""
+    total, inside = 0.0, 1.0
+    for t in strategy.cheats_in:
+        later = (SKIPPED - 1 - t) * (PAY - 1.0) if penalty == 1.0 else 0.0
+        total += inside * (1.0 - rate * (PAY + penalty * deposit + later))
+        inside *= 1.0 - rate if penalty == 1.0 else 1.0
+    return total

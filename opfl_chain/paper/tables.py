@@ -270,7 +270,37 @@ def deterrence(report: Report) -> str:
         f" {report['cheating_rounds']} of {report['rounds']:,} rounds; audits are drawn as the"
         f" protocol draws them.\n\n{detection}\n\nWhat cheating earns at p = 0.01, by deposit; the"
         " unit is what the cheat is worth to the client. Rejections when audited are those of"
-        f" {report['chances_from']}.\n\n{table}"
+        f" {report['chances_from']}.\n\n{table}\n\n{_strategies(report)}"
+    )
+
+
+def _strategies(report: Report) -> str:
+    cells = {(row["strategy"], row["audit_rate"]): row for row in report["strategies"]}
+    rates = unique(rate for _, rate in cells)
+    table = markdown_table(
+        ["strategy", *(f">p = {rate:g}" for rate in rates), ">version 1, p = 0.01"],
+        [
+            [
+                name,
+                *(
+                    f"{cells[name, rate]['gain']:+.2f} ({cells[name, rate]['expected_gain']:+.2f})"
+                    for rate in rates
+                ),
+                f"{cells[name, 0.01]['expected_gain_in_version_1']:+.2f}",
+            ]
+            for name in unique(name for name, _ in cells)
+        ],
+    )
+    deposits = ", ".join(f"{cells['honest', rate]['deposit']:.1f}" for rate in rates)
+    return (
+        f"What strategies earn more than honesty in jobs of {report['cheating_rounds']} rounds,"
+        " simulated and expected (in parentheses). A contribution costs 1 and earns"
+        f" {report['pay']:g}; the deposits are those of `opfl stake` for that: {deposits}. An"
+        " audited cheat loses its deposit whatever it does then, and its place in the job: the"
+        " simulation takes this from the rules, so that ways to cheat always differ in version 1"
+        " only, and `opfl bench attacks` shows it on daemons. In version 1 an answer that was"
+        " withheld cost a tenth of it, and one that was evaded, or"
+        f" judged with a colluding member, nothing.\n\n{table}"
     )
 
 

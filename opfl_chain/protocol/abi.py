@@ -11,7 +11,7 @@ from eth_utils.address import is_checksum_address, is_checksum_formatted_address
 
 from opfl_chain.protocol.errors import WidthError
 from opfl_chain.protocol.identifiers import Address, JobId, RoundNumber
-from opfl_chain.protocol.widths import bytes32, fixed_bytes, unsigned
+from opfl_chain.protocol.widths import bytes32, unsigned
 
 
 class Field(NamedTuple):
@@ -44,14 +44,6 @@ def address(name: str, value: Address) -> Field:
 
 def word(name: str, value: bytes) -> Field:
     return Field("bytes32", bytes32(name, value))
-
-
-def bytes28(name: str, value: bytes) -> Field:
-    return Field("bytes28", fixed_bytes(name, value, 28))
-
-
-def boolean(value: bool) -> Field:
-    return Field("bool", bool(value))
 
 
 def byte_string(value: bytes) -> Field:

@@ -6,7 +6,7 @@ the sum are uniform apart from the sum itself, so publishing all three reveals o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -24,26 +24,33 @@ from opfl_chain.protocol.ring import (
     unsigned_words,
 )
 
-FEWEST_CONTRIBUTIONS: Final = 2
-"""The minimum for opening a sum: a sum of one would reveal that contribution."""
-
 NOTHING: Final = np.zeros(0, dtype="<i8")
 """The aggregate of a round that opens nothing: the model stays as it was."""
 
 
-def sum_components(accepted: Sequence[Held]) -> Held:
+def sum_components(accepted: Iterable[Held], fewest: int) -> Held:
     """Add up the components that one member holds of the accepted contributions.
 
-    In the scheme ``mpc``, pass them without the words of the salt, which must not be opened.
+    They are taken one after the other: together they may not fit into memory. The terms of the job
+    say how many contributions a sum has at least, since one of few reveals them. In the scheme
+    ``mpc``, pass them without the words of the salt, which must not be opened.
     """
-    if len(accepted) < FEWEST_CONTRIBUTIONS:
+    total: Held | None = None
+    count = 0
+    for held in accepted:
+        count += 1
+        if total is None:
+            total = held[0].copy(), held[1].copy()
+            continue
+        _check_sizes("accepted contributions", [*total, *held])
+        for sums, part in zip(total, held, strict=True):
+            sums += part
+    if total is None or count < fewest:
         raise ShareError(
-            f"a sum of {len(accepted)} contributions would reveal them: at least"
-            f" {FEWEST_CONTRIBUTIONS} are needed"
+            f"a sum of {count} contributions is not opened, the terms ask for at least {fewest}"
         )
-    _check_sizes("accepted contributions", [part for held in accepted for part in held])
-    own, following = (_added(parts) for parts in zip(*accepted, strict=True))
-    return own, following
+    _check_sizes("accepted contributions", total)
+    return total
 
 
 def open_sum(components: Mapping[int, UnsignedWords]) -> Words:
@@ -62,13 +69,6 @@ def aggregate_hash(words: Words) -> bytes:
     """Return keccak256 of tag, number of words as 8 big-endian bytes, and the words."""
     data = bytes_of_words("aggregate", words) if words.size else b""
     return keccak256(TAG_AGGREGATE, words.size.to_bytes(8, "big"), data)
-
-
-def _added(parts: Sequence[UnsignedWords]) -> UnsignedWords:
-    total = parts[0].copy()
-    for part in parts[1:]:
-        total += part
-    return total
 
 
 def _check_sizes(name: str, arrays: Sequence[UnsignedWords]) -> None:

@@ -1,30 +1,26 @@
-"""The delivery of a contribution to one member, and the checks that this member does alone."""
+"""The parts of a contribution that one member opened, and the checks that this member does alone.
 
-import struct
+They come out of two bundles: the contribution, and if the client is audited the answer.
+"""
+
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
 from typing import Final
 
 from opfl_chain.protocol.commitments import SALT_WORDS, Scheme, Subject
-from opfl_chain.protocol.errors import DeliveryMissing, InputNotCommitted, ProtocolError, ShareError
+from opfl_chain.protocol.errors import DeliveryMissing, InputNotCommitted, ShareError
 from opfl_chain.protocol.hashing import keccak256
 from opfl_chain.protocol.identifiers import ClientIndex, RoundNumber
 from opfl_chain.protocol.inputs import is_input_of_round
 from opfl_chain.protocol.proof.package import ProofForm, ProofLeaves, ProofPackage
-from opfl_chain.protocol.ring import RING_WORD_BYTES, UnsignedWords
-from opfl_chain.protocol.shares import HASH_BYTES, SharePackage, verify_components, verify_package
-from opfl_chain.protocol.verdict import FaultReason
+from opfl_chain.protocol.ring import UnsignedWords
+from opfl_chain.protocol.shares import SharePackage, verify_components, verify_package
 from opfl_chain.protocol.widths import bytes32
 
 Held = tuple[UnsignedWords, UnsignedWords]
 """The two components of a secret vector that a member holds."""
-MAGIC: Final = b"OPFD"
-VERSION: Final = 1
 MOST_PROOF_NODES: Final = 32
 """The longest proof: round numbers have 32 bits, and a data set has one input per round."""
-_HEADER: Final = struct.Struct(">4sBQQQ")
-"""Magic, version, and the sizes of the gradient, the input, and the advice or proof in bytes."""
 
 
 @dataclass(frozen=True)
@@ -127,15 +123,6 @@ def check_delivery(expected: Expected, claim: Claim, delivery: Delivery | None) 
     return Checked(gradient, training_input, advice, proof, leaves)
 
 
-def fault_of(error: ProtocolError) -> FaultReason:
-    """Return the fault that a delivery refused with this error is charged with."""
-    if isinstance(error, DeliveryMissing):
-        return FaultReason.NOT_DELIVERED
-    if isinstance(error, InputNotCommitted):
-        return FaultReason.INPUT_NOT_COMMITTED
-    return FaultReason.COMMITMENT_MISMATCH
-
-
 def joint_digest(leaf_hashes: Sequence[bytes], proof: ProofLeaves | None) -> bytes:
     """Return a digest of all leaf hashes: those of the packages in order, and of the proof."""
     digest = keccak256(*leaf_hashes)
@@ -172,93 +159,3 @@ def _check_kind(expected: Expected, package: SharePackage, name: str, words: int
             f" with {package.count:,} words; expected: scheme {expected.scheme.value},"
             f" member {expected.rank}, {words:,} words"
         )
-
-
-def encode_delivery(delivery: Delivery) -> bytes:
-    """Encode header, package of the gradient, and if given the input, and the advice or proof."""
-    parts = [
-        delivery.gradient.encode(),
-        _encode_input(delivery.training_input) if delivery.training_input else b"",
-        _encode_last(delivery),
-    ]
-    return b"".join([_HEADER.pack(MAGIC, VERSION, *map(len, parts)), *parts])
-
-
-def decode_delivery(data: bytes, expected: Expected) -> Delivery:
-    """Decode a delivery to the member that ``expected`` describes."""
-    if len(data) < _HEADER.size:
-        raise ShareError(f"a delivery has at least {_HEADER.size} bytes, this one has {len(data)}")
-    magic, version, *sizes = _HEADER.unpack_from(data)
-    if (magic, version) != (MAGIC, VERSION):
-        raise ShareError(
-            f"a delivery starts with {MAGIC!r} and version {VERSION}, not {magic!r} and {version}"
-        )
-    ends = list(accumulate(sizes, initial=_HEADER.size))
-    if len(data) != ends[-1]:
-        raise ShareError(f"delivery has {len(data):,} bytes, its header says {ends[-1]:,}")
-    gradient, training_input, last = (data[start:end] for start, end in pairwise(ends))
-    advice = proof = None
-    if last and expected.proof is not None:
-        proof = ProofPackage.decode(last, expected.proof, expected.rank)
-    elif last:
-        advice = _decode_package(last, expected, expected.advice_words)
-    return Delivery(
-        _decode_package(gradient, expected, expected.package_words(expected.gradient_words)),
-        _decode_input(training_input, expected) if training_input else None,
-        advice,
-        proof,
-    )
-
-
-def largest_delivery(expected: Expected) -> int:
-    """Return the maximum size of a valid delivery in bytes; readers may stop there."""
-    gradient = _largest_package(expected.package_words(expected.gradient_words))
-    training_input = 1 + HASH_BYTES * (1 + MOST_PROOF_NODES)
-    training_input += _largest_package(expected.package_words(expected.input_words))
-    last = _largest_package(expected.advice_words)
-    if expected.proof is not None:
-        last = expected.proof.largest_package
-    return _HEADER.size + gradient + training_input + last
-
-
-def _encode_last(delivery: Delivery) -> bytes:
-    given = delivery.proof or delivery.advice
-    return given.encode() if given else b""
-
-
-def _encode_input(given: InputDelivery) -> bytes:
-    """Encode the number of nodes of the proof, the commitment, the proof and the package."""
-    if len(given.proof) > MOST_PROOF_NODES:
-        raise ShareError(_proof_too_long(len(given.proof)))
-    commitment = bytes32("commitment to the input", given.commitment)
-    proof = [bytes32(f"proof[{i}]", node) for i, node in enumerate(given.proof)]
-    return b"".join([bytes([len(proof)]), commitment, *proof, given.package.encode()])
-
-
-def _decode_input(data: bytes, expected: Expected) -> InputDelivery:
-    nodes = data[0]
-    if nodes > MOST_PROOF_NODES:
-        raise ShareError(_proof_too_long(nodes))
-    package_at = 1 + HASH_BYTES * (1 + nodes)
-    if len(data) < package_at:
-        raise ShareError(
-            f"delivered input is truncated within its proof: the commitment and {nodes} nodes take"
-            f" {package_at:,} bytes, it has {len(data):,}"
-        )
-    commitment, *proof = (data[at : at + HASH_BYTES] for at in range(1, package_at, HASH_BYTES))
-    words = expected.package_words(expected.input_words)
-    package = _decode_package(data[package_at:], expected, words)
-    return InputDelivery(package, commitment, tuple(proof))
-
-
-def _decode_package(data: bytes, expected: Expected, words: int) -> SharePackage:
-    return SharePackage.decode(data, expected.scheme, expected.rank, words)
-
-
-def _largest_package(words: int) -> int:
-    """Bound a package: one component as words; header, hashes, salts and seeds below 256 bytes."""
-    return 256 + RING_WORD_BYTES * words
-
-
-def _proof_too_long(nodes: int) -> str:
-    return f"proof of the delivered input has {nodes} nodes, at most {MOST_PROOF_NODES} are allowed"

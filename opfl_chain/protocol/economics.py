@@ -1,11 +1,11 @@
-"""Money: how much a slash takes and where it goes, and what deposit deters a cheat."""
+"""Money: where a penalty goes, and what deposit deters a cheat."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import expm1, isfinite, log1p
 from typing import Final
 
-from opfl_chain.protocol.errors import EconomicsError, SlashError
+from opfl_chain.protocol.errors import EconomicsError, PenaltyError
 
 ETHER: Final = 10**18
 """Wei in an ether; all amounts are in wei."""
@@ -13,50 +13,106 @@ BASIS_POINTS: Final = 10_000
 
 
 @dataclass(frozen=True)
-class SlashSplit:
-    """The split of a slash, in wei. ``each_member`` is the part of every single member."""
+class PenaltySplit:
+    """The split of a penalty, in wei."""
 
-    burn: int
+    burnt: int
     treasury: int
-    each_member: int
-    members: int
-
-    @property
-    def committee(self) -> int:
-        return self.each_member * self.members
+    paid: tuple[int, ...]
+    """What each of those gets whom the fault may have cost something, in their order."""
 
     @property
     def total(self) -> int:
-        return self.burn + self.treasury + self.committee
+        return self.burnt + self.treasury + sum(self.paid)
 
 
-def slash_amount(penalty: int, captured: int) -> int:
-    """Return the amount of a slash: the penalty, at most the captured deposit."""
-    if penalty < 0 or captured < 0:
-        raise SlashError(f"penalty {penalty} and captured deposit {captured} must not be negative")
-    return min(penalty, captured)
-
-
-def split_slash(amount: int, burn_bps: int, treasury_bps: int, members: int) -> SlashSplit:
-    """Split ``amount``: the committee gets the remainder after burn and treasury; dust is burnt."""
-    if amount < 0:
-        raise SlashError(f"slashed amount {amount} must not be negative")
-    if members < 1:
-        raise SlashError(f"a committee of {members} members cannot be paid")
-    if burn_bps < 0 or treasury_bps < 0 or burn_bps + treasury_bps > BASIS_POINTS:
-        raise SlashError(
-            f"burn {burn_bps} and treasury {treasury_bps} basis points must not be negative"
-            f" and not add up to more than {BASIS_POINTS}"
+def split_penalty(
+    amount: int, recipients: int, compensation: int, treasury_share: int
+) -> PenaltySplit:
+    """Split a penalty: compensation first, then basis points of the rest; what is left is burnt."""
+    if amount < 0 or recipients < 0 or compensation < 0:
+        raise PenaltyError(
+            f"amount {amount}, {recipients} recipients and compensation {compensation} must not be"
+            " negative"
         )
-    burn = amount * burn_bps // BASIS_POINTS
-    treasury = amount * treasury_bps // BASIS_POINTS
-    each_member, dust = divmod(amount - burn - treasury, members)
-    return SlashSplit(burn + dust, treasury, each_member, members)
+    if not 0 <= treasury_share <= BASIS_POINTS:
+        raise PenaltyError(
+            f"the treasury's share is {treasury_share} basis points, it must be in"
+            f" [0, {BASIS_POINTS}]"
+        )
+    paid = []
+    rest = amount
+    for _ in range(recipients):
+        paid.append(min(compensation, rest))
+        rest -= paid[-1]
+    treasury = rest * treasury_share // BASIS_POINTS
+    return PenaltySplit(rest - treasury, treasury, tuple(paid))
+
+
+@dataclass(frozen=True)
+class BestResponse:
+    """What a cheat gains by one contribution, and risks. Amounts are in one unit of money.
+
+    A cheat is compared with an honest client, contribution by contribution: contributions are
+    audited independently of each other, so what pays once pays always, and the other way round.
+    """
+
+    saved_cost: float = 1.0
+    """The computation that a contribution costs, and a cheat saves."""
+    outside_gain: float = 0.0
+    """What somebody else gives for the cheat."""
+    pay: float = 0.0
+    """What an accepted contribution earns."""
+    honest_rejection: float = 0.0
+    """The probability that the audit of an honest contribution rejects it."""
+    cheapest_penalty: float = 1.0
+    """The smallest part of the deposit that a cheat can still choose to lose after the seed."""
+    margin: float = 0.1
+    """The expected loss by cheating, as a part of what it would gain."""
+
+    def __post_init__(self) -> None:
+        for name in ("saved_cost", "outside_gain", "pay", "margin"):
+            if not (isfinite(value := getattr(self, name)) and value >= 0):
+                raise EconomicsError(f"{_words(name)} is {value}, it must be zero or more")
+        if not 0 <= self.honest_rejection < 1:
+            raise EconomicsError(
+                f"probability of an honest rejection is {self.honest_rejection}, it must be in"
+                " [0, 1)"
+            )
+        if not 0 < self.cheapest_penalty <= 1:
+            raise EconomicsError(
+                f"cheapest penalty is {self.cheapest_penalty} of the deposit, it must be in (0, 1]"
+            )
+
+    def required_deposit(self, audit_rate: float) -> float:
+        """Return the lowest deposit with which cheating loses at least the margin."""
+        if not 0 < audit_rate <= 1:
+            raise EconomicsError(f"audit rate is {audit_rate}, it must be in (0, 1]")
+        if self.cheapest_penalty <= self.honest_rejection:
+            raise EconomicsError(
+                f"no deposit deters: a cheat loses {self.cheapest_penalty:g} of it when audited, an"
+                f" honest client the same in {self.honest_rejection:g} of its audits. Raise the"
+                " penalty, or widen the boundary"
+            )
+        wanted = (1 + self.margin) * (self.saved_cost + self.outside_gain)
+        lost_pay = audit_rate * self.pay * (1 - self.honest_rejection)
+        edge = audit_rate * (self.cheapest_penalty - self.honest_rejection)
+        return max(0.0, (wanted - lost_pay) / edge)
+
+    def expected_gain(self, audit_rate: float, deposit: float) -> float:
+        """Return what a cheat gains over an honest client; negative if the deposit deters."""
+        lost_pay = self.pay * (1 - self.honest_rejection)
+        lost_deposit = (self.cheapest_penalty - self.honest_rejection) * deposit
+        return self.saved_cost + self.outside_gain - audit_rate * (lost_pay + lost_deposit)
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
 
 
 @dataclass(frozen=True)
 class Deterrence:
-    """The assumptions under which a deposit is chosen; the paper's by default.
+    """The paper's assumptions: a client skips rounds, and one audit of them costs its deposit.
 
     Amounts are in units of the cost that a client saves by skipping ``skipped_rounds`` rounds.
     """

@@ -20,11 +20,7 @@ class SamplingError(ProtocolError):
     """An audit rate or probability out of range."""
 
 
-class VerdictError(ProtocolError):
-    """A malformed verdict."""
-
-
-class SlashError(ProtocolError):
+class PenaltyError(ProtocolError):
     """An impossible amount, or an impossible split of one."""
 
 
@@ -46,6 +42,26 @@ class ComponentMismatch(ShareError):
 
 class CommitmentMismatch(ShareError):
     """Leaf hashes that do not match the commitment."""
+
+
+class SealingError(ProtocolError):
+    """A key, a proof or a complaint that is malformed."""
+
+
+class BundleError(ProtocolError):
+    """A bundle that is malformed, or whose public parts do not fit."""
+
+
+class DoesNotOpen(ProtocolError):
+    """A component of a bundle that does not open to its leaf hashes: the member complains."""
+
+
+class MessageError(ProtocolError):
+    """A message among members that is malformed or not about the same facts."""
+
+
+class RollError(ProtocolError):
+    """A roll that is empty, out of order, or without the client that was asked for."""
 
 
 class DeliveryMissing(ProtocolError):
@@ -74,10 +90,6 @@ class ProfileError(ProtocolError):
 
 class AggregateError(ProtocolError, ValueError):
     """A mean or a hash of weights was asked for of values that have none."""
-
-
-class AnsweredOtherwise(ProtocolError):
-    """A proof on whose words this member has answered to another challenge."""
 
 
 class OutOfMemory(ProtocolError):

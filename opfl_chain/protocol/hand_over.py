@@ -130,8 +130,7 @@ class HandOver:
     def verify(self, claim: Claim, expected: Expected, form: ProofForm) -> None:
         """Raise unless the chain binds every part of this hand-over.
 
-        The leaf hashes of the proof are bound by the digest that members report. A claim without a
-        commitment is one that a batch hides; the same digest binds it.
+        The leaf hashes of the proof are bound by the digest that members report.
         """
         found = self.round_number, self.client
         if found != (claim.round_number, claim.client):
@@ -141,7 +140,7 @@ class HandOver:
             )
         self.gradient.verify("gradient", expected.gradient_words)
         self.training_input.verify("input", expected.input_words)
-        if claim.commitment and self.gradient_commitment != claim.commitment:
+        if self.gradient_commitment != claim.commitment:
             raise HandOverInvalid(
                 "the leaf hashes of the gradient do not make the commitment on chain"
                 f" {_text(claim.commitment)}"

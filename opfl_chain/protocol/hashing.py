@@ -37,7 +37,7 @@ def double_keccak256(data: bytes) -> bytes:
 
 def tag(name: str) -> bytes:
     """Return the domain tag of one use of the hash."""
-    return keccak256(b"opfl.v1.", name.encode("ascii"))
+    return keccak256(b"opfl.v2.", name.encode("ascii"))
 
 
 TAG_INPUT: Final = tag("input")
@@ -51,6 +51,14 @@ TAG_AGGREGATE: Final = tag("aggregate")
 TAG_WEIGHTS: Final = tag("weights")
 TAG_PROOF: Final = tag("proof")
 TAG_PROOF_TRANSCRIPT: Final = tag("proof-transcript")
+TAG_PROOF_CONTEXT: Final = tag("proof-context")
+TAG_PROOF_ANSWERS: Final = tag("proof-answers")
+TAG_BUNDLE: Final = tag("bundle")
+TAG_BODY_KEY: Final = tag("body-key")
+TAG_SEALING_SECRET: Final = tag("sealing-secret")
+TAG_KNOWLEDGE: Final = tag("knowledge")
+TAG_SAME_SECRET: Final = tag("same-secret")
+TAG_ENVELOPE: Final = tag("envelope")
 
 
 def hash_pair(left: bytes, right: bytes) -> bytes:

@@ -21,16 +21,22 @@ AUDIT_ALWAYS: Final = 1 << 64
 
 
 def beacon_message(
-    chain_id: int, beacon: Address, job: JobId, round_: RoundNumber, accumulator: bytes
+    chain_id: int,
+    beacon: Address,
+    job: JobId,
+    round_: RoundNumber,
+    opening: bytes,
+    root: bytes,
 ) -> bytes:
-    """Return the message every member signs once the commitments of a round are closed."""
+    """Return the message every member signs once the roll of a round is on chain."""
     return abi.abi_encode(
         abi.word("tag", TAG_BEACON),
         abi.uint("chain id", chain_id, 256),
         abi.address("beacon", beacon),
         abi.job_id(job),
         abi.round_number(round_),
-        abi.bytes28("accumulator", accumulator),
+        abi.word("opening", opening),
+        abi.word("root of the roll", root),
     )
 
 

@@ -1,4 +1,9 @@
-"""The EIP-712 statements that clients and members sign off chain."""
+"""The EIP-712 statements that clients and members sign off chain.
+
+All but a change of seats bind the opening of a round, which binds its model and its chain.
+"""
+
+from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Final
@@ -8,7 +13,9 @@ from opfl_chain.protocol.hashing import keccak256
 from opfl_chain.protocol.identifiers import Address, JobId, RoundNumber
 
 DOMAIN_NAME: Final = "opfl_chain"
-DOMAIN_VERSION: Final = "1"
+DOMAIN_VERSION: Final = "2"
+
+_ROUND: Final = "uint64 job,uint32 round,bytes32 opening"
 
 
 @dataclass(frozen=True)
@@ -34,146 +41,190 @@ class SigningDomain:
 
 
 @dataclass(frozen=True)
-class GradientCommitment:
-    """Signed by a client: its commitment, to be relayed in a batch."""
+class _OfRound:
+    """The fields that open every statement about a round."""
 
     job: JobId
     round: RoundNumber
-    client: Address
-    commitment: bytes
+    opening: bytes
 
-    def digest(self, domain: SigningDomain) -> bytes:
-        """Return the digest to sign."""
+    def _digest(self, domain: SigningDomain, name: str, rest: str, *fields: abi.Field) -> bytes:
         return domain.digest(
             _struct_hash(
-                "GradientCommitment(uint64 job,uint32 round,address client,bytes32 commitment)",
+                f"{name}({_ROUND},{rest})",
                 abi.job_id(self.job),
                 abi.round_number(self.round),
-                abi.address("client", self.client),
-                abi.word("commitment", self.commitment),
+                abi.word("opening", self.opening),
+                *fields,
             )
         )
 
 
 @dataclass(frozen=True)
-class DeliveryEnvelope:
-    """Signed by a client: these bytes are its delivery to this member. It never goes on chain."""
+class Contribution(_OfRound):
+    """Signed by a client: the bundle of this content hash is its contribution to a round."""
 
-    job: JobId
-    round: RoundNumber
     client: Address
-    member: Address
     content_hash: bytes
-    """keccak256 of the delivery in its wire format."""
 
     def digest(self, domain: SigningDomain) -> bytes:
         """Return the digest to sign."""
-        return domain.digest(
-            _struct_hash(
-                "DeliveryEnvelope(uint64 job,uint32 round,address client,address member,"
-                "bytes32 contentHash)",
-                abi.job_id(self.job),
-                abi.round_number(self.round),
-                abi.address("client", self.client),
-                abi.address("member", self.member),
-                abi.word("content hash", self.content_hash),
-            )
+        return self._digest(
+            domain,
+            "Contribution",
+            "address client,bytes32 contentHash",
+            abi.address("client", self.client),
+            abi.word("content hash", self.content_hash),
         )
 
 
 @dataclass(frozen=True)
-class DeliveryReceipt:
-    """Signed by a member: it holds the client's shares, and those of its input if ``audited``."""
+class Answer(_OfRound):
+    """Signed by an audited client: the bundle of this content hash is its answer. Not on chain."""
 
-    job: JobId
-    round: RoundNumber
     client: Address
-    audited: bool
+    content_hash: bytes
 
     def digest(self, domain: SigningDomain) -> bytes:
         """Return the digest to sign."""
-        return domain.digest(
-            _struct_hash(
-                "DeliveryReceipt(uint64 job,uint32 round,address client,bool audited)",
-                abi.job_id(self.job),
-                abi.round_number(self.round),
-                abi.address("client", self.client),
-                abi.boolean(self.audited),
-            )
+        return self._digest(
+            domain,
+            "Answer",
+            "address client,bytes32 contentHash",
+            abi.address("client", self.client),
+            abi.word("content hash", self.content_hash),
         )
 
 
 @dataclass(frozen=True)
-class Acquittal:
-    """Signed by a member: a second replay found no fault."""
+class Roll(_OfRound):
+    """Signed by a member: the contributions of a round."""
 
-    job: JobId
-    round: RoundNumber
-    client: Address
+    root: bytes
+    count: int
+    pairs_hash: bytes
+    """keccak256 of the pairs of client and commitment that go on chain, or of nothing."""
 
     def digest(self, domain: SigningDomain) -> bytes:
         """Return the digest to sign."""
-        return domain.digest(
-            _struct_hash(
-                "Acquittal(uint64 job,uint32 round,address client)",
-                abi.job_id(self.job),
-                abi.round_number(self.round),
-                abi.address("client", self.client),
-            )
+        return self._digest(
+            domain,
+            "Roll",
+            "bytes32 root,uint32 count,bytes32 pairsHash",
+            abi.word("root", self.root),
+            abi.uint("count", self.count, 32),
+            abi.word("pairs hash", self.pairs_hash),
         )
 
 
 @dataclass(frozen=True)
-class RoundResult:
+class RoundResult(_OfRound):
     """Signed by a member: the sum of the accepted contributions of a round."""
 
-    job: JobId
-    round: RoundNumber
     verdict_hash: bytes
     aggregate_hash: bytes
     model_hash: bytes
 
     def digest(self, domain: SigningDomain) -> bytes:
         """Return the digest to sign."""
-        return domain.digest(
-            _struct_hash(
-                "RoundResult(uint64 job,uint32 round,"
-                "bytes32 verdictHash,bytes32 aggregateHash,bytes32 modelHash)",
-                abi.job_id(self.job),
-                abi.round_number(self.round),
-                abi.word("verdict hash", self.verdict_hash),
-                abi.word("aggregate hash", self.aggregate_hash),
-                abi.word("model hash", self.model_hash),
-            )
+        return self._digest(
+            domain,
+            "RoundResult",
+            "bytes32 verdictHash,bytes32 aggregateHash,bytes32 modelHash",
+            abi.word("verdict hash", self.verdict_hash),
+            abi.word("aggregate hash", self.aggregate_hash),
+            abi.word("model hash", self.model_hash),
         )
 
 
 @dataclass(frozen=True)
-class AuditMessage:
-    """Signed by a member: its report on a round, or its answers. It never goes on chain."""
+class AuditOutcome(_OfRound):
+    """Signed by a member: how the audit of a client ended."""
+
+    client: Address
+    outcome: int
+    """An `Outcome` of `verdict`."""
+
+    def digest(self, domain: SigningDomain) -> bytes:
+        """Return the digest to sign."""
+        return self._digest(
+            domain,
+            "AuditOutcome",
+            "address client,uint8 outcome",
+            abi.address("client", self.client),
+            abi.uint("outcome", self.outcome, 8),
+        )
+
+
+@dataclass(frozen=True)
+class MemberMessage(_OfRound):
+    """Signed by a member: what it says in a slot of a round. Two in one slot cost its stake."""
+
+    slot: int
+    content_hash: bytes
+    """keccak256 of the message."""
+
+    def digest(self, domain: SigningDomain) -> bytes:
+        """Return the digest to sign."""
+        return self._digest(
+            domain,
+            "MemberMessage",
+            "uint32 slot,bytes32 contentHash",
+            abi.uint("slot", self.slot, 32),
+            abi.word("content hash", self.content_hash),
+        )
+
+
+@dataclass(frozen=True)
+class MemberFaultStatement(_OfRound):
+    """Signed by a member: another one was away, or lied."""
+
+    member: Address
+    fault: int
+    """A `MemberFault` of the contracts."""
+
+    def digest(self, domain: SigningDomain) -> bytes:
+        """Return the digest to sign."""
+        return self._digest(
+            domain,
+            "MemberFault",
+            "address member,uint8 fault",
+            abi.address("member", self.member),
+            abi.uint("fault", self.fault, 8),
+        )
+
+
+@dataclass(frozen=True)
+class SeatChange:
+    """Signed by a member: a standby takes a seat, for rounds that open afterwards."""
 
     job: JobId
-    round: RoundNumber
-    stage: int
-    """1 for the report, 2 for the answers."""
-    content_hash: bytes
-    """keccak256 of the message in its wire format."""
+    epoch: int
+    seat: int
+    standby: Address
 
     def digest(self, domain: SigningDomain) -> bytes:
         """Return the digest to sign."""
         return domain.digest(
             _struct_hash(
-                "AuditMessage(uint64 job,uint32 round,uint8 stage,bytes32 contentHash)",
+                "SeatChange(uint64 job,uint8 epoch,uint8 seat,address standby)",
                 abi.job_id(self.job),
-                abi.round_number(self.round),
-                abi.uint("stage", self.stage, 8),
-                abi.word("content hash", self.content_hash),
+                abi.uint("epoch", self.epoch, 8),
+                abi.uint("seat", self.seat, 8),
+                abi.address("standby", self.standby),
             )
         )
 
 
 Statement = (
-    GradientCommitment | DeliveryEnvelope | DeliveryReceipt | Acquittal | RoundResult | AuditMessage
+    Contribution
+    | Answer
+    | Roll
+    | RoundResult
+    | AuditOutcome
+    | MemberMessage
+    | MemberFaultStatement
+    | SeatChange
 )
 
 

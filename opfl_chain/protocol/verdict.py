@@ -1,38 +1,24 @@
-"""Verdicts: the clients that passed a round and those at fault, as members attest them."""
+"""Verdicts: the clients whose contributions are accepted, as members attest them."""
 
-import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Final, TypeVar
+from typing import TypeVar
 
-from opfl_chain.protocol.abi import abi_encode, byte_string
-from opfl_chain.protocol.errors import VerdictError
 from opfl_chain.protocol.hashing import keccak256
 from opfl_chain.protocol.identifiers import ClientIndex
-from opfl_chain.protocol.widths import unsigned, unsigned_bytes
+from opfl_chain.protocol.widths import unsigned
 
 Element = TypeVar("Element")
 
-_FAULT: Final = struct.Struct(">IB")
 
+class Outcome(IntEnum):
+    """How the audit of a contribution ended. Members sign the values, and contracts read them."""
 
-class FaultReason(IntEnum):
-    """The reason of a fault. The values are used in verdicts and on chain."""
-
-    COMMITMENT_MISMATCH = 1
-    NOT_DELIVERED = 2
-    INPUT_NOT_COMMITTED = 3
-    REPLAY_OUTSIDE = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """One client's fault."""
-
-    client: ClientIndex
-    reason: FaultReason
+    PASSED = 1
+    OUTSIDE = 2
+    UNANSWERED = 3
 
 
 class _Bitmap(AbstractSet[ClientIndex]):
@@ -68,43 +54,19 @@ class _Bitmap(AbstractSet[ClientIndex]):
 
 @dataclass(frozen=True)
 class Verdict:
-    """Clients that passed and clients at fault; any other client was not in the round.
-
-    ``faults`` are in increasing order of client. Make one with :meth:`of` or :meth:`decode`.
-    """
+    """The clients that passed. Make one with :meth:`of` or :meth:`decode`."""
 
     passed: AbstractSet[ClientIndex]
-    faults: tuple[Fault, ...]
-
-    def __post_init__(self) -> None:
-        for client in self.passed:
-            unsigned("client index", client, 32)
-        for fault in self.faults:
-            unsigned("client index", fault.client, 32)
-            if fault.client in self.passed:
-                raise VerdictError(
-                    f"client {fault.client} passed and is at fault ({fault.reason.name.lower()})"
-                )
-        for before, after in zip(self.faults, self.faults[1:], strict=False):
-            if before.client >= after.client:
-                raise VerdictError(
-                    f"faults must be in increasing order of client and name each client once:"
-                    f" {after.client} follows {before.client}"
-                )
 
     @classmethod
-    def of(
-        cls, passed: AbstractSet[ClientIndex], faults: Mapping[ClientIndex, FaultReason]
-    ) -> "Verdict":
-        """Make a verdict from the clients that passed and the fault reasons of the others."""
-        return cls(
-            frozenset(passed), tuple(Fault(client, faults[client]) for client in sorted(faults))
-        )
+    def of(cls, passed: Iterable[ClientIndex]) -> "Verdict":
+        """Make a verdict from the clients that passed."""
+        return cls(frozenset(ClientIndex(unsigned("client index", each, 32)) for each in passed))
 
     @classmethod
-    def decode(cls, passes: bytes, faults: bytes) -> "Verdict":
-        """Decode an attested verdict; trailing zero bytes of ``passes`` are allowed."""
-        return cls(_Bitmap(passes), _decode_faults(faults))
+    def decode(cls, passes: bytes) -> "Verdict":
+        """Decode what a member attested. Any bytes are a bitmap; honest ones end with no zero."""
+        return cls(_Bitmap(passes))
 
     @property
     def passes_bytes(self) -> bytes:
@@ -115,37 +77,21 @@ class Verdict:
         return bytes(bitmap)
 
     @property
-    def faults_bytes(self) -> bytes:
-        """The faults, five bytes each: the client's index, then the reason."""
-        return b"".join(
-            unsigned_bytes("client index", fault.client, 32)
-            + unsigned_bytes("reason", fault.reason, 8)
-            for fault in self.faults
-        )
-
-    @property
     def hash(self) -> bytes:
-        """The hash that a member attests."""
-        return verdict_hash(self.passes_bytes, self.faults_bytes)
+        """The hash of the verdict that a member attests."""
+        return verdict_hash(self.passes_bytes)
 
 
-def verdict_hash(passes: bytes, faults: bytes) -> bytes:
-    """Return the hash of an encoded verdict."""
-    return keccak256(abi_encode(byte_string(passes), byte_string(faults)))
+def verdict_hash(passes: bytes) -> bytes:
+    """Return the hash of an attested verdict: of the very bytes, zeros at their end included."""
+    return keccak256(passes)
 
 
-def _decode_faults(faults: bytes) -> tuple[Fault, ...]:
-    if len(faults) % _FAULT.size:
-        raise VerdictError(f"faults have {len(faults)} bytes, expected a multiple of 5")
-    return tuple(
-        Fault(ClientIndex(client), _reason(client, code))
-        for client, code in _FAULT.iter_unpack(faults)
-    )
+def passed_clients(passes: bytes) -> AbstractSet[ClientIndex]:
+    """Return the clients that passed, from the bytes of a verdict."""
+    return Verdict.decode(passes).passed
 
 
-def _reason(client: ClientIndex, code: int) -> FaultReason:
-    try:
-        return FaultReason(code)
-    except ValueError:
-        known = ", ".join(f"{reason.value} {reason.name.lower()}" for reason in FaultReason)
-        raise VerdictError(f"client {client} has fault reason {code}; known: {known}") from None
+def has_passed(passes: bytes, client: ClientIndex) -> bool:
+    """Return whether a client passed, from the bytes of a verdict."""
+    return client in passed_clients(passes)

@@ -1,4 +1,4 @@
-"""Routes that serve content by its hash: models, aggregates and batches."""
+"""Routes that serve content by its hash: models and aggregates."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from collections.abc import Callable
 from http import HTTPStatus
 
 from opfl_chain.chain.rpc import unhex
-from opfl_chain.roles.claims import Claims
 from opfl_chain.roles.model_store import Models
 from opfl_chain.transport.routes import Refusal, Request, Response, Route
 
 _HASH_CHARACTERS = 66
 
 
-def content_routes(models: Models, claims: Claims) -> list[Route]:
+def content_routes(models: Models) -> list[Route]:
     def model(wanted: bytes) -> bytes | None:
         weights = models.weights(wanted)
         return None if weights is None else weights.astype("<f4").tobytes()
@@ -21,7 +20,6 @@ def content_routes(models: Models, claims: Claims) -> list[Route]:
     return [
         Route("GET", "/models/{hash}", serve(model)),
         Route("GET", "/aggregates/{hash}", serve(models.aggregate)),
-        Route("GET", "/batches/{hash}", serve(claims.stored)),
     ]
 
 

@@ -1,19 +1,15 @@
-"""Signed statements of members, collected and checked before they are used on chain."""
+"""Signed results of rounds, collected from members and checked before they are used on chain."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from opfl_chain.chain.keys import signer_of
-from opfl_chain.protocol.identifiers import Address
 from opfl_chain.protocol.signatures import SIGNATURE_BYTES
-from opfl_chain.protocol.statements import Acquittal, RoundResult
-from opfl_chain.roles.job import Job
+from opfl_chain.protocol.statements import RoundResult
 from opfl_chain.roles.peers import Peers, hex_field
-from opfl_chain.roles.view.view import RoundView
+from opfl_chain.roles.view.view import ChainView, RoundView
 from opfl_chain.transport.errors import TransportError
-
-Signatures = tuple[bytes, bytes]
 
 
 @dataclass(frozen=True)
@@ -22,37 +18,26 @@ class SignedResult:
 
     aggregate_hash: bytes
     model_hash: bytes
-    signatures: Signatures
+    signatures: tuple[bytes, bytes]
 
 
-def two_acquittals(peers: Peers, job: Job, round_: RoundView, client: Address) -> Signatures | None:
-    """Return the acquittals of two members, or None if there are fewer."""
-    statement = Acquittal(job.id, round_.number, client)
-    found = []
-    for member in job.members:
-        try:
-            answer = peers.ask_member_json(member, f"/rounds/{round_.id}/acquittals/{client}")
-            signature = hex_field(answer, "signature", SIGNATURE_BYTES)
-        except TransportError:
-            continue
-        if signer_of(statement, job.domain, signature) == member:
-            found.append(signature)
-    return (found[0], found[1]) if len(found) >= 2 else None
+def two_results(peers: Peers, view: ChainView, round_: RoundView) -> SignedResult | None:
+    """Return the result of a round that two of its seats signed alike, or None if there is none.
 
-
-def two_results(peers: Peers, job: Job, round_: RoundView) -> SignedResult | None:
-    """Return the result of a round that two members signed alike, or None if there is none."""
+    A signature counts for the opening and the verdict of our own view alone.
+    """
     if round_.verdict_hash is None:
         return None
+    job = view.job
     found: dict[tuple[bytes, bytes], list[bytes]] = {}
-    for member in job.members:
+    for member in view.seats_of(round_):
         try:
             answer = peers.ask_member_json(member, f"/rounds/{round_.id}/result")
             hashes = hex_field(answer, "aggregate_hash", 32), hex_field(answer, "model_hash", 32)
             signature = hex_field(answer, "signature", SIGNATURE_BYTES)
         except TransportError:
             continue
-        statement = RoundResult(job.id, round_.number, round_.verdict_hash, *hashes)
+        statement = RoundResult(job.id, round_.number, round_.opening, round_.verdict_hash, *hashes)
         if signer_of(statement, job.domain, signature) != member:
             continue
         signatures = found.setdefault(hashes, [])

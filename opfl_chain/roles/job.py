@@ -42,8 +42,8 @@ class Job:
                 f" {known} jobs"
             )
         # The block follows from the terms. Many nodes refuse to search all blocks for it.
-        terms, progress = contracts.jobs.terms(job), contracts.jobs.progress(job)
-        created_at = progress.enrol_deadline - terms.phases.enrol
+        terms, participants = contracts.jobs.terms(job), contracts.jobs.participants(job)
+        created_at = participants.enrol_deadline - terms.phases.enrol
         logs = rpc.request(
             "eth_getLogs",
             {
@@ -86,20 +86,28 @@ class Job:
 
     @property
     def members(self) -> Sequence[Address]:
-        """Members by rank."""
+        """Members of the terms, who have the seats at first."""
         return self.terms.members
 
-    def schedule(self, commit_deadline: int) -> Schedule:
+    @property
+    def roster(self) -> Sequence[Address]:
+        """Members, then standbys; a place in it is a number."""
+        return (*self.terms.members, *self.terms.standbys)
+
+    def schedule(self, opened_at: int) -> Schedule:
         """The deadlines of a round, as the contract computes them."""
         phases = self.terms.phases
-        beacon = commit_deadline + phases.beacon
-        deliver = beacon + phases.deliver
-        attest = deliver + phases.attest
+        deliver = opened_at + phases.deliver
+        roll = deliver + phases.roll
+        beacon = roll + phases.beacon
+        answer = beacon + phases.answer
+        attest = answer + phases.attest
         return Schedule(
-            commit=commit_deadline,
-            beacon=beacon,
             deliver=deliver,
+            roll=roll,
+            beacon=beacon,
+            answer=answer,
             attest=attest,
             finalise=attest + phases.finalise,
-            request=attest + phases.request,
+            response=attest + phases.response,
         )

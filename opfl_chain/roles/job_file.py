@@ -8,9 +8,14 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field
 
-from opfl_chain.chain.bindings.types import JobTerms, Penalties, Phases, Split
+from opfl_chain.chain.bindings.types import JobTerms, Pay, Penalties, Phases
 from opfl_chain.chain.rpc import checksum
-from opfl_chain.chain.terms import shortest_unbonding
+from opfl_chain.chain.terms import (
+    FEWEST_CONTRIBUTIONS,
+    MAX_CLIENTS,
+    TREASURY_SHARE,
+    shortest_unbonding,
+)
 from opfl_chain.learning.proved_step import statement_of
 from opfl_chain.learning.registry import model_of
 from opfl_chain.learning.seeded import initial_parameters
@@ -24,7 +29,6 @@ from opfl_chain.rules.registry import rule_of
 
 DEFAULT_BATCH_SIZE: Final = 8
 DEFAULT_OPTIMIZER: Final = {"name": "adamw", "learning_rate": 0.006}
-NOBODY: Final = "0x" + "00" * 20
 _SMALLEST_ADDRESS: Final = 1 << 64
 """Lower addresses belong to precompiles and examples, not to keys."""
 Blocks = Annotated[int, Field(ge=1, le=1 << 30)]
@@ -94,32 +98,30 @@ class TrainingSection(Section):
 
 class PhasesSection(Section):
     enrol: Blocks
-    commit: Blocks
-    beacon: Blocks
     deliver: Blocks
+    roll: Blocks
+    beacon: Blocks
+    answer: Blocks
     attest: Blocks
     finalise: Blocks
-    request: Blocks
-    veto: Blocks
+    response: Blocks
 
 
-class ClientPenalties(Section):
-    commitment_mismatch: Part
-    not_delivered: Part
-    input_not_committed: Part
-    replay_outside: Part
+class PenaltiesSection(Section):
+    """That of clients is a part of their deposit, those of members are parts of their stake."""
+
+    client: Part = Decimal(1)
+    silence: Part
+    dissent: Part
+    absence: Part
+    withheld: Part
 
 
-class MemberPenalties(Section):
-    beacon_withheld: Part
-    verdict_dissent: Part
-    verdict_silence: Part
+class PaySection(Section):
+    """What work earns in a round."""
 
-
-class SplitSection(Section):
-    burn: BasisPoints
-    treasury: BasisPoints
-    committee: BasisPoints
+    client: Ether
+    member: Ether
 
 
 class JobFile(Section):
@@ -129,41 +131,49 @@ class JobFile(Section):
     account: AccountSettings
     training: TrainingSection = TrainingSection()
     rounds: Annotated[int, Field(ge=1, lt=1 << 32)]
+    max_clients: Annotated[int, Field(ge=1, lt=1 << 32)] = MAX_CLIENTS
+    fewest_contributions: Annotated[int, Field(ge=1, lt=1 << 32)] = FEWEST_CONTRIBUTIONS
     members: Annotated[list[AddressText], Field(min_length=3, max_length=3)]
-    relayer: AddressText = NOBODY
+    standbys: tuple[AddressText, ...] = ()
     treasury: AddressText
+    treasury_share: BasisPoints = TREASURY_SHARE
     client_deposit: Ether
     member_stake: Ether
+    public_roll: bool = True
     unbonding_delay: Blocks | None = None
-    """The default is the shortest that the contract allows."""
+    unlock_delay: Blocks | None = None
+    """The default of both is the shortest that the contract allows."""
     phases: PhasesSection
-    client_penalties: ClientPenalties
-    member_penalties: MemberPenalties
-    split: SplitSection
+    penalties: PenaltiesSection
+    pay: PaySection
 
     def terms(self, policy: Policy, boundary: Boundary) -> JobTerms:
         require_first_statement(policy, boundary)
-        client = self.client_penalties.model_dump()
-        member = self.member_penalties.model_dump()
         phases = Phases(**self.phases.model_dump())
+        members = self.penalties.model_dump(exclude={"client"})
         return JobTerms(
             policy_hash=policy.hash,
             boundary_hash=boundary.hash,
             model_hash=first_model_hash(policy),
             members=tuple(map(Address, self.members)),
-            relayer=Address(self.relayer),
+            standbys=tuple(map(Address, self.standbys)),
             treasury=Address(self.treasury),
             client_deposit=self.client_deposit,
             member_stake=self.member_stake,
             audit_rate=policy.audit_rate,
             rounds=self.rounds,
+            max_clients=self.max_clients,
+            fewest_contributions=self.fewest_contributions,
             unbonding_delay=self.unbonding_delay or shortest_unbonding(phases),
+            unlock_delay=self.unlock_delay or shortest_unbonding(phases),
+            treasury_share=self.treasury_share,
+            public_roll=self.public_roll,
             phases=phases,
             penalties=Penalties(
-                **{name: int(part * self.client_deposit) for name, part in client.items()},
-                **{name: int(part * self.member_stake) for name, part in member.items()},
+                client=int(self.penalties.client * self.client_deposit),
+                **{name: int(part * self.member_stake) for name, part in members.items()},
             ),
-            split=Split(**self.split.model_dump()),
+            pay=Pay(**self.pay.model_dump()),
         )
 
 

@@ -24,13 +24,13 @@ from opfl_chain.learning.optimizers import (
 )
 from opfl_chain.learning.seeded import initial_parameters
 from opfl_chain.protocol.aggregate import (
-    FEWEST_CONTRIBUTIONS,
     NOTHING,
     aggregate_hash,
     mean_gradient,
     weights_hash,
 )
 from opfl_chain.protocol.ring import Words
+from opfl_chain.protocol.verdict import Verdict
 from opfl_chain.roles.settings import JobUnusable, ModelMissing
 from opfl_chain.roles.state import State
 from opfl_chain.roles.view.view import ChainView, RoundView
@@ -55,6 +55,7 @@ class Models:
         self._view = view
         self._state = state
         self._policy = view.job.policy
+        self._fewest = view.job.terms.fewest_contributions
         self._optimizer = ModelOptimizer.of_policy(self._policy)
         self._begin()
 
@@ -83,7 +84,7 @@ class Models:
             "SELECT updates, optimizer FROM models WHERE hash = ?", round_.model_hash
         )
         updates, optimizer = row[0], state_from_bytes(row[1])
-        if contributions >= FEWEST_CONTRIBUTIONS:
+        if contributions >= self._fewest:
             gradient = mean_gradient(words, contributions, self._policy.fixed_point)
             with contextlib.suppress(UpdateNotFinite):  # then the model stays as it is
                 optimizer, weights = self._optimizer.update(optimizer, weights, gradient)
@@ -113,13 +114,13 @@ class Models:
     def _derive(
         self, round_: RoundView, wanted: bytes, expected: bytes, fetch: FetchAggregate
     ) -> None:
-        verdict = self._view.decided_verdict(round_)
-        contributions = len(verdict.passed) if verdict else 0
+        passes = self._view.decided_passes(round_)
+        contributions = len(Verdict.decode(passes).passed) if passes else 0
         stored = self.aggregate(wanted)
         words = np.frombuffer(stored, "<i8") if stored is not None else fetch(wanted)
         if aggregate_hash(words) != wanted:
             raise ModelMissing(f"the words received as aggregate {tohex(wanted)} have another hash")
-        if contributions >= FEWEST_CONTRIBUTIONS and words.size != self.layout.trainable.size:
+        if contributions >= self._fewest and words.size != self.layout.trainable.size:
             raise JobUnusable(
                 f"the aggregate of round {round_.number} has {words.size:,} words on chain, but the"
                 f" model trains {self.layout.trainable.size:,} parameters: two members signed a"

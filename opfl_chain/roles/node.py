@@ -79,6 +79,8 @@ class Moment:
 
     def knows_audited(self, round_: RoundView) -> bool:
         """Return whether it is known who is audited in a round."""
+        if round_.roll is None:
+            return False
         return round_.seed is not None or self.has_seen(round_.schedule.beacon)
 
 

@@ -1,8 +1,7 @@
-"""Requests of a daemon to its peers: members at their endpoints on chain, and the server."""
+"""Requests of a daemon to its peers: the roster at its endpoints on chain, and the server."""
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -103,20 +102,15 @@ class Peers(Closing):
     def post_to_member(
         self, member: Address, path: str, body: bytes, signature: bytes
     ) -> dict[str, Any]:
-        return self._post(self._http, self._url(member), self._name(member), path, body, signature)
+        """Post signed bytes; the member acknowledges what it keeps."""
+        headers = {"Opfl-Signature": tohex(signature)}
+        answer = self._http.post(
+            self._url(member), self._name(member), path, body, headers=headers, max_bytes=_SMALL
+        )
+        self.traffic.add(len(body), len(answer))
+        return object_in(answer)
 
-    def others(self, own: Address) -> Iterator[tuple[int, Address]]:
-        """All members but one, with their ranks."""
-        for rank, member in enumerate(self._view.job.members):
-            if member != own:
-                yield rank, member
-
-    # --- the server, or anyone who has the content
-
-    def post_to_server(self, path: str, body: bytes, signature: bytes) -> dict[str, Any]:
-        if self._server is None:
-            raise NoEndpoint("the settings name no server")
-        return self._post(self._quick, self._server, SERVER_NAME, path, body, signature)
+    # --- anyone who has the content
 
     def fetch_aggregate(self, wanted: bytes) -> Words:
         words = self._anywhere(
@@ -138,12 +132,6 @@ class Peers(Closing):
             lambda body: len(body) == size and weights_hash(_floats(body)) == wanted,
         )
         return _floats(body)
-
-    def lists(self, path: str, most_bytes: int) -> Iterator[bytes]:
-        """Yield the response of every source that has this path. The caller checks it."""
-        for url, name in self._sources():
-            with contextlib.suppress(TransportError):
-                yield self._get(url, name, path, most_bytes)
 
     def _anywhere(self, path: str, most_bytes: int, accept: Callable[[bytes], bool]) -> bytes:
         """Ask the server, then every member, for content that is known by its hash."""
@@ -173,14 +161,6 @@ class Peers(Closing):
         self.traffic.add(0, len(body))
         return body
 
-    def _post(
-        self, http: HttpClient, url: str, name: str, path: str, body: bytes, signature: bytes
-    ) -> dict[str, Any]:
-        headers = {"Opfl-Signature": tohex(signature)}
-        answer = http.post(url, name, path, body, headers=headers, max_bytes=_SMALL)
-        self.traffic.add(len(body), len(answer))
-        return object_in(answer)
-
     def _url(self, member: Address) -> str:
         endpoint = self._view.endpoints().get(member)
         if endpoint is None:
@@ -188,7 +168,7 @@ class Peers(Closing):
         return endpoint
 
     def _name(self, member: Address) -> str:
-        return certificate_name(list(self._view.job.members).index(member))
+        return certificate_name(list(self._view.roster()).index(member))
 
 
 def _floats(body: bytes) -> NDArray[np.float32]:

@@ -144,19 +144,19 @@ class DataSettings(Section):
 
 class ClientSettings(NodeSettings):
     data: DataSettings = DataSettings()
-    commit: Literal["direct", "relayed"] = "direct"
-    """Relayed: through the server's batch, or directly if the batch is late."""
     threads: Annotated[int, Field(ge=1)] = 1
     cheat: str | None = None
     """The name of an attack, for demonstrations. It can cost the client its deposit."""
 
 
 class MemberSettings(NodeSettings):
+    """Settings of a member or standby."""
+
     bls_keystore: Path
     announce: str | None = None
     """URL at which clients reach this member, if not the one it listens at."""
-    mpc_addresses: Annotated[list[str], Field(min_length=3, max_length=3)]
-    """host:port of all members in order of rank, for the MPC link."""
+    mpc_addresses: Annotated[list[str], Field(min_length=3, max_length=8)]
+    """host:port of all members, then of the standbys, for the MPC link."""
     mpc_listen_host: str | None = None
     mpc_link_ports: tuple[int, int] | None = None
     mpc_join_seconds: Annotated[float, Field(gt=0)] = 5.0

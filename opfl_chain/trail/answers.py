@@ -9,7 +9,7 @@ from typing import Final
 from opfl_chain.chain.bindings.events import JobCreated
 from opfl_chain.protocol.errors import AnswersInvalid
 from opfl_chain.protocol.identifiers import RoundNumber
-from opfl_chain.protocol.published_answers import Messages, decode_rounds
+from opfl_chain.protocol.published_answers import PublishedRound, decode_rounds
 from opfl_chain.trail.checks.answers import check_answers, limits_of_answers
 from opfl_chain.trail.history import History
 from opfl_chain.trail.record import Trail
@@ -18,7 +18,7 @@ from opfl_chain.trail.report import AnswersUnreadable, Failure, Finding, Report
 CHECK: Final = "signed answers"
 
 
-def read_answers(path: Path) -> dict[RoundNumber, Messages]:
+def read_answers(path: Path) -> dict[RoundNumber, PublishedRound]:
     """Read a file that a member published."""
     try:
         return decode_rounds(path.read_text(encoding="utf-8"))

@@ -17,7 +17,7 @@ from opfl_chain.chain.contracts.contract import Event
 from opfl_chain.protocol.hashing import keccak256
 from opfl_chain.trail.record import Entry, Trail
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 _DIGEST: Final = "digest"
 
 
@@ -64,6 +64,7 @@ def trail_document(trail: Trail) -> dict[str, Any]:
         "block": trail.block,
         "events": [entry_document(entry) for entry in trail.entries],
         "calls": readable(trail.calls),
+        "parents": {str(number): parent for number, parent in trail.parents.items()},
     }
     return {**document, _DIGEST: digest(document)}
 

@@ -92,7 +92,7 @@ def read_export(folder: Path) -> dict[str, Any]:
         raise ExportInvalid(path, "does not exist") from None
     except (ValueError, RecursionError) as error:
         raise ExportInvalid(path, f"is not JSON: {error}") from None
-    keys = {*_HEADER, "block", "events", "calls", "digest"}
+    keys = {*_HEADER, "block", "events", "calls", "parents", "digest"}
     if not isinstance(document, dict) or set(document) != keys:
         raise ExportInvalid(path, f"must be an object with the keys {', '.join(sorted(keys))}")
     events, calls, block = document["events"], document["calls"], document["block"]
@@ -121,6 +121,8 @@ def _compare(trail: Trail, folder: Path) -> Iterator[Finding]:
     for name in sorted({*wanted["calls"], *exported["calls"]}):
         a, b = wanted["calls"].get(name), exported["calls"].get(name)
         yield Finding(END, f"what was sent in {name}", a == b, a, b)
+    parents = (wanted["parents"], exported["parents"])
+    yield Finding(END, "blocks before openings", parents[0] == parents[1], *parents)
     stated = exported["digest"]
     yield Finding(END, "digest of the export", stated == digest(exported), digest(exported), stated)
     for name, content in export_files(past).items():

@@ -1,20 +1,25 @@
-"""The history of a job: its events by round, slashes and distributions, for checks and pages."""
+"""The history of a job: its events by round, with seats, audits and distributions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 from functools import cached_property
 
+from pydantic_core import from_json
+
 from opfl_chain.chain.bindings import events
-from opfl_chain.chain.bindings.types import JobTerms, Phases, Schedule
+from opfl_chain.chain.bindings.types import ClientStatus, JobTerms, Schedule
 from opfl_chain.chain.contracts.contract import Event
-from opfl_chain.protocol.delivery import Claim
-from opfl_chain.protocol.errors import VerdictError
+from opfl_chain.protocol.commitments import Scheme
 from opfl_chain.protocol.identifiers import Address, ClientIndex, RoundNumber
 from opfl_chain.protocol.randomness import is_audited
-from opfl_chain.protocol.verdict import Verdict, verdict_hash
+from opfl_chain.protocol.roll import PAIR_BYTES
+from opfl_chain.protocol.verdict import passed_clients, verdict_hash
 from opfl_chain.trail.record import E, Entry, Place, Trail, entries_of
+
+Ending = events.ClientCharged | events.ClientAcquitted | events.AuditUnlocked
 
 
 @dataclass
@@ -22,9 +27,10 @@ class RoundHistory:
     """The events of one round."""
 
     number: RoundNumber
-    phases: Phases
-    audit_rate: int
-    entries: list[Entry[Event]] = field(default_factory=list)
+    terms: JobTerms
+    seats: tuple[Address, ...]
+    """The members that had the seats when the round opened."""
+    entries: list[Entry[Event]]
 
     def of(self, kind: type[E]) -> Iterator[Entry[E]]:
         return entries_of(self.entries, kind)
@@ -35,6 +41,10 @@ class RoundHistory:
     @cached_property
     def opened(self) -> Entry[events.RoundOpened] | None:
         return self.first(events.RoundOpened)
+
+    @cached_property
+    def roll(self) -> Entry[events.RollCommitted] | None:
+        return self.first(events.RollCommitted)
 
     @cached_property
     def beacon(self) -> Entry[events.BeaconPublished] | None:
@@ -62,27 +72,30 @@ class RoundHistory:
         """The last block of every phase, computed from the opening of the round."""
         if self.opened is None:
             return None
-        commit = self.opened.event.commit_deadline
-        beacon = commit + self.phases.beacon
-        deliver = beacon + self.phases.deliver
-        attest = deliver + self.phases.attest
+        phases = self.terms.phases
+        deliver = self.opened.block + phases.deliver
+        roll = deliver + phases.roll
+        beacon = roll + phases.beacon
+        answer = beacon + phases.answer
+        attest = answer + phases.attest
         return Schedule(
-            commit,
-            beacon,
             deliver,
+            roll,
+            beacon,
+            answer,
             attest,
-            finalise=attest + self.phases.finalise,
-            request=attest + self.phases.request,
+            finalise=attest + phases.finalise,
+            response=attest + phases.response,
         )
 
     @cached_property
-    def direct(self) -> dict[Address, Entry[events.GradientCommitted]]:
-        """The commitments that clients sent themselves, by client."""
-        return {entry.event.client: entry for entry in self.of(events.GradientCommitted)}
-
-    @cached_property
-    def batch(self) -> Entry[events.BatchCommitted] | None:
-        return self.first(events.BatchCommitted)
+    def pairs(self) -> tuple[tuple[ClientIndex, bytes], ...] | None:
+        """Index and commitment of every contribution; None if the chain does not list them."""
+        if self.roll is None or not self.terms.public_roll:
+            return None
+        data = self.roll.event.pairs
+        rows = (data[at : at + PAIR_BYTES] for at in range(0, len(data), PAIR_BYTES))
+        return tuple((ClientIndex(int.from_bytes(row[:4], "big")), row[4:]) for row in rows)
 
     @cached_property
     def partials(self) -> dict[Address, Entry[events.PartialPublished]]:
@@ -98,32 +111,24 @@ class RoundHistory:
         if self.decided is None:
             return {}
         decided = self.decided.event.verdict_hash
-        return {m: entry for m, entry in self.attested.items() if attested_hash(entry) == decided}
+        return {
+            member: entry
+            for member, entry in self.attested.items()
+            if verdict_hash(entry.event.passes) == decided
+        }
 
     @cached_property
-    def verdict(self) -> Verdict | None:
-        """The decided verdict; None if there is none or it cannot be decoded."""
+    def passed(self) -> Set[ClientIndex] | None:
+        """The clients that passed, by the decided verdict; None if there is none."""
         for entry in self.majority.values():
-            return read_verdict(entry)
+            return passed_clients(entry.event.passes)
         return None
 
     def is_audited(self, client: Address) -> bool:
         """Return whether the seed selects the client; without a seed, everyone is audited."""
         if self.beacon is None:
             return True
-        return is_audited(self.beacon.event.seed, client, self.audit_rate)
-
-
-def attested_hash(entry: Entry[events.VerdictAttested]) -> bytes:
-    return verdict_hash(entry.event.verdict.passes, entry.event.verdict.faults)
-
-
-def read_verdict(entry: Entry[events.VerdictAttested]) -> Verdict | None:
-    """Decode the attested verdict; None if malformed, which the contract permits."""
-    try:
-        return Verdict.decode(entry.event.verdict.passes, entry.event.verdict.faults)
-    except VerdictError:
-        return None
+        return is_audited(self.beacon.event.seed, client, self.terms.audit_rate)
 
 
 @dataclass(frozen=True)
@@ -137,14 +142,61 @@ class History:
     def terms(self) -> JobTerms:
         return self.created.event.terms
 
+    @property
+    def roster(self) -> tuple[Address, ...]:
+        """Members, then standbys."""
+        return (*self.terms.members, *self.terms.standbys)
+
+    @cached_property
+    def opens_in_mpc(self) -> bool:
+        """Whether gradients open inside MPC alone, so that some fail to after the roll."""
+        try:
+            policy = from_json(self.created.event.policy)
+        except ValueError:
+            return False
+        return isinstance(policy, dict) and policy.get("commitment_scheme") == Scheme.MPC.value
+
+    def named(self, numbers: Sequence[int]) -> tuple[Address | int, ...]:
+        """Return the accounts with these numbers; a number that nobody has stays as it is."""
+        size = len(self.roster)
+        return tuple(self.roster[number] if number < size else number for number in numbers)
+
     @cached_property
     def rounds(self) -> Mapping[RoundNumber, RoundHistory]:
-        rounds: dict[RoundNumber, RoundHistory] = {}
+        found: dict[RoundNumber, list[Entry[Event]]] = defaultdict(list)
         for entry in self.trail.entries:
             if (number := entry.round) is not None:
-                new = RoundHistory(number, self.terms.phases, self.terms.audit_rate)
-                rounds.setdefault(number, new).entries.append(entry)
-        return dict(sorted(rounds.items()))
+                found[number].append(entry)
+        return {number: self._round(number, entries) for number, entries in sorted(found.items())}
+
+    def _round(self, number: RoundNumber, entries: list[Entry[Event]]) -> RoundHistory:
+        opened = next(entries_of(entries, events.RoundOpened), entries[0])
+        return RoundHistory(number, self.terms, self.seats_at(opened.place), entries)
+
+    @cached_property
+    def seat_changes(self) -> tuple[Entry[events.SeatChanged], ...]:
+        return tuple(self.trail.of(events.SeatChanged))
+
+    def seats_at(self, place: Place) -> tuple[Address, ...]:
+        """Return who has the seats at a place in the chain."""
+        seats = list(self.terms.members)
+        for change in self.seat_changes:
+            if change.place < place and change.event.seat < len(seats):
+                seats[change.event.seat] = change.event.to
+        return tuple(seats)
+
+    def epoch_at(self, place: Place) -> int:
+        """Return the number of seat changes before a place in the chain."""
+        return sum(change.place < place for change in self.seat_changes)
+
+    @cached_property
+    def joined(self) -> Mapping[Address, Entry[events.MemberJoined]]:
+        return {entry.event.member: entry for entry in self.trail.of(events.MemberJoined)}
+
+    def has_joined(self, member: Address, place: Place) -> bool:
+        """Return whether an account of the roster had staked before a place in the chain."""
+        entry = self.joined.get(member)
+        return member in self.roster and entry is not None and entry.place < place
 
     @cached_property
     def clients(self) -> Mapping[Address, Entry[events.ClientEnrolled]]:
@@ -164,36 +216,39 @@ class History:
             for entry in self.trail.of(events.DatasetRootReplaced)
         }
 
-    def claims(self, round_: RoundHistory) -> list[Claim]:
-        """Return the claims that are known, in the order of clients' indices.
+    @cached_property
+    def _statuses(self) -> tuple[tuple[Place, Address, ClientStatus], ...]:
+        """All statuses of clients, in the order of the chain."""
+        enrolled = (
+            (entry.place, entry.event.client, ClientStatus.ACTIVE)
+            for entry in self.trail.of(events.ClientEnrolled)
+        )
+        changed = (
+            (entry.place, entry.event.client, entry.event.status)
+            for entry in self.trail.of(events.ClientStatusChanged)
+        )
+        return tuple(sorted((*enrolled, *changed), key=lambda each: each[0]))
 
-        Of a batch the chain shows neither clients nor commitments: those that the verdict judges
-        are known, and their commitments are empty here.
-        """
-        known = self.participants(round_) if round_.batch is not None else round_.direct
-        found = [
-            Claim(
-                ClientIndex(self.clients[client].event.index),
-                round_.number,
-                round_.direct[client].event.commitment if client in round_.direct else b"",
-                self.dataset_roots[client],
-                round_.is_audited(client),
-            )
-            for client in known
-            if client in self.clients
-        ]
-        return sorted(found, key=lambda claim: claim.client)
+    def active_at(self, place: Place) -> frozenset[Address]:
+        """Return the clients that might contribute at a place in the chain."""
+        last = {client: status for at, client, status in self._statuses if at < place}
+        return frozenset(who for who, status in last.items() if status is ClientStatus.ACTIVE)
 
-    def participants(self, round_: RoundHistory) -> list[Address]:
-        """Return the clients that committed directly, and those that the verdict judges."""
-        judged: set[int] = set()
-        if round_.verdict is not None:
-            judged = {fault.client for fault in round_.verdict.faults}
-            judged |= {e.event.index for e in self.clients.values()} & round_.verdict.passed
+    def eligible(self, round_: RoundHistory) -> frozenset[Address]:
+        """Return the clients that were active at the end of the block in which it opened."""
+        return self.active_at((round_.opened.block + 1, -1)) if round_.opened else frozenset()
+
+    def contributors(self, round_: RoundHistory) -> list[Address]:
+        """Return the known clients on the roll: without pairs, those who passed or are held."""
+        if round_.pairs is not None:
+            known = {index for index, _ in round_.pairs}
+        else:
+            known = set(round_.passed or ())
+        held = {entry.event.client for entry in round_.of(events.AuditHeld)}
         return [
             client
             for client, enrolled in self.clients.items()
-            if client in round_.direct or enrolled.event.index in judged
+            if enrolled.event.index in known or (round_.pairs is None and client in held)
         ]
 
     @cached_property
@@ -219,29 +274,30 @@ class History:
         return found if isinstance(found.event, kind) else None  # type: ignore[return-value]
 
     @cached_property
-    def slashes(self) -> Mapping[tuple[RoundNumber, Address], Slash]:
-        """The requested slashes and their outcomes."""
-        found: dict[tuple[RoundNumber, Address], Slash] = {}
+    def audits(self) -> Mapping[tuple[RoundNumber, Address], Audit]:
+        """The audits that are or were held, and how they ended."""
+        found: dict[tuple[RoundNumber, Address], Audit] = {}
         for number, round_ in self.rounds.items():
-            vetoed = {entry.event.client: entry for entry in round_.of(events.SlashVetoed)}
-            executed = {entry.event.client: entry for entry in round_.of(events.SlashExecuted)}
-            for requested in round_.of(events.SlashRequested):
-                client = requested.event.client
-                slash = Slash(requested, vetoed.get(client), executed.get(client))
-                found.setdefault((number, client), slash)
+            ended: dict[Address, Entry[Ending]] = {}
+            for entry in round_.entries:
+                if isinstance(entry.event, Ending):
+                    ended.setdefault(entry.event.client, entry)  # type: ignore[arg-type]
+            for held in round_.of(events.AuditHeld):
+                client = held.event.client
+                found.setdefault((number, client), Audit(held, ended.get(client)))
         return found
 
     @cached_property
     def distributions(self) -> tuple[Distribution, ...]:
         """All amounts taken for good, and their distribution."""
-        causes: list[Entry[events.SlashExecuted] | Entry[events.MemberPenalised]] = [
-            *self.trail.of(events.SlashExecuted),
+        causes: list[Entry[events.ClientCharged] | Entry[events.MemberPenalised]] = [
+            *self.trail.of(events.ClientCharged),
             *self.trail.of(events.MemberPenalised),
         ]
         return tuple(self._distribution(cause) for cause in sorted(causes, key=lambda c: c.place))
 
     def _distribution(
-        self, cause: Entry[events.SlashExecuted] | Entry[events.MemberPenalised]
+        self, cause: Entry[events.ClientCharged] | Entry[events.MemberPenalised]
     ) -> Distribution:
         credited: list[Entry[events.Credited]] = []
         last: Entry[Event] = cause
@@ -252,28 +308,23 @@ class History:
 
 
 @dataclass(frozen=True)
-class Slash:
-    """A slash, from the request to its end."""
+class Audit:
+    """An audit that did not pass in its round, from the hold to its end."""
 
-    requested: Entry[events.SlashRequested]
-    vetoed: Entry[events.SlashVetoed] | None
-    executed: Entry[events.SlashExecuted] | None
-
-    @property
-    def pending(self) -> bool:
-        return self.vetoed is None and self.executed is None
+    held: Entry[events.AuditHeld]
+    ended: Entry[Ending] | None
 
 
 @dataclass(frozen=True)
 class Distribution:
     """An amount taken for good: the event that took it, and the logs right after it."""
 
-    cause: Entry[events.SlashExecuted] | Entry[events.MemberPenalised]
+    cause: Entry[events.ClientCharged] | Entry[events.MemberPenalised]
     credited: tuple[Entry[events.Credited], ...]
     distributed: Entry[events.Distributed] | None
 
     @property
     def payer(self) -> Address | None:
-        """The penalised member, who gets no part of the distribution."""
+        """The penalised member, who is not compensated."""
         event = self.cause.event
         return event.member if isinstance(event, events.MemberPenalised) else None

@@ -18,12 +18,18 @@ from opfl_chain.trail.report import ChainUnsteady, NoSuchJob
 
 _BLOCKS_AT_ONCE = 1000
 _ATTEMPTS = 5
-# The transactions of these events carry signatures and proofs that the contracts checked.
+# The transactions of these events say more than the events do: most carry signatures and proofs.
 _SHOWN_IN_CALLS = (
     events.KeyRegistered,
+    events.MemberJoined,
+    events.SeatChanged,
+    events.RollCommitted,
     events.RoundFinalised,
-    events.SlashRequested,
-    events.SlashVetoed,
+    events.AuditHeld,
+    events.ClientCharged,
+    events.ClientAcquitted,
+    events.MemberPenalised,
+    events.Claimed,
 )
 
 
@@ -62,7 +68,7 @@ def _trail(
 ) -> Trail:
     terms = _terms(contracts, job, last.number)
     names = {address: name for name, address in deployment.addresses.items()}
-    accounts = {*terms.members, terms.treasury}
+    accounts = {*terms.members, *terms.standbys, terms.treasury}
     entries = tuple(
         Entry(
             event,
@@ -84,6 +90,7 @@ def _trail(
         last.number,
         entries,
         dict(_calls(rpc, deployment, entries)),
+        dict(_parents(rpc, entries)),
         _final_state(rpc, contracts, job, terms, entries, last.number),
     )
 
@@ -120,6 +127,17 @@ def _calls(
             yield name, unhex(answer["input"])
 
 
+def _parents(rpc: Rpc, entries: Sequence[Entry[Event]]) -> Iterator[tuple[int, str]]:
+    """Yield the blocks in which rounds opened, with the hashes of their parents."""
+    opened = dict.fromkeys(e.block for e in entries if isinstance(e.event, events.RoundOpened))
+    answers = rpc.batch_or_raise(
+        [("eth_getBlockByNumber", (hex(number), False)) for number in opened]
+    )
+    for number, answer in zip(opened, answers, strict=True):
+        if answer is not None:
+            yield number, answer["parentHash"]
+
+
 def _final_state(
     rpc: Rpc,
     contracts: Contracts,
@@ -129,35 +147,51 @@ def _final_state(
     block: int,
 ) -> FinalState:
     clients = [e.event.client for e in entries if isinstance(e.event, events.ClientEnrolled)]
+    roster = [*terms.members, *terms.standbys]
     owners = [(Role.CLIENT, client) for client in clients]
-    owners += [(Role.MEMBER, member) for member in terms.members]
-    rounds = {
+    owners += [(Role.MEMBER, member) for member in roster]
+    ids = {
         job_and_number(e.event.round)[1]: e.event.round
         for e in entries
         if isinstance(e.event, events.RoundOpened)
     }
-    jobs, deposits, beacon = contracts.jobs, contracts.deposits, contracts.beacon
-    seeds = {n: beacon.seed_of(id_, block=block) for n, id_ in rounds.items()}
+    jobs, rounds, deposits = contracts.jobs, contracts.rounds, contracts.deposits
+    beacon, charges = contracts.beacon, contracts.charges
+    seeds = {n: beacon.seed_of(id_, block=block) for n, id_ in ids.items()}
+    held = [e.event for e in entries if isinstance(e.event, events.AuditHeld)]
     return FinalState(
         terms=terms,
-        progress=jobs.progress(job, block=block),
+        participants=jobs.participants(job, block=block),
+        progress=rounds.progress(job, block=block),
         job_count=jobs.job_count(block=block),
         burned=deposits.burned(block=block),
         held=rpc.balance(deposits.address, block),
+        budget=deposits.budget_of(job, block=block),
+        earned=rounds.earned(job, block=block),
+        paid=contracts.rewards.paid(job, block=block),
         stakes={
             (role, owner): deposits.account(job, role, owner, block=block) for role, owner in owners
         },
         credits={
             account: deposits.credit_of(account, block=block)
-            for account in dict.fromkeys([*terms.members, terms.treasury])
+            for account in dict.fromkeys([*roster, terms.treasury])
         },
-        accumulators={n: jobs.accumulator(id_, block=block) for n, id_ in rounds.items()},
         seeds=seeds,
         withheld={
-            n: frozenset(m for m in terms.members if beacon.has_withheld(id_, m, block=block))
-            for n, id_ in rounds.items()
+            n: frozenset(
+                member
+                for member in rounds.seats_of(id_, block=block)
+                if beacon.has_withheld(id_, member, block=block)
+            )
+            for n, id_ in ids.items()
             if not any(seeds[n])
         },
-        rounds={n: jobs.round(id_, block=block) for n, id_ in rounds.items()},
+        rounds={n: rounds.round(id_, block=block) for n, id_ in ids.items()},
         clients={client: jobs.client(job, client, block=block) for client in clients},
+        charges={
+            (job_and_number(event.round)[1], event.client): charges.charge_of(
+                event.round, event.client, block=block
+            )
+            for event in held
+        },
     )

@@ -4,92 +4,72 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from eth_abi.exceptions import DecodingError
 
 from opfl_chain.chain.abi import decode, selector
-from opfl_chain.chain.bindings.types import Account, Client, JobProgress, JobTerms, Role, Round
+from opfl_chain.chain.bindings.types import (
+    Account,
+    Charge,
+    Client,
+    JobTerms,
+    Participants,
+    Progress,
+    Role,
+    Round,
+)
 from opfl_chain.chain.contracts.contract import Event
 from opfl_chain.protocol.identifiers import Address, JobId, RoundId, RoundNumber, job_and_number
 
-_VERDICT = "(bytes,bytes)"
-_BATCH_PROOF = "(bytes32,bytes32[],bytes)"
 E = TypeVar("E", bound=Event)
 E_co = TypeVar("E_co", bound=Event, covariant=True)
 Place = tuple[int, int]
 """Block number and log index: the order of the chain."""
 # The fields in which events name the account that they are about.
-_WHO = ("client", "member", "owner", "account")
+_WHO = ("client", "member", "owner", "account", "recipient", "to", "creator")
 
 
 @dataclass(frozen=True)
-class RegisterKey:
-    FUNCTION: ClassVar[str] = "registerKey"
-    TYPES: ClassVar[tuple[str, ...]] = ("bytes", "bytes")
-    proof: bytes
+class CallKind:
+    """A function of a contract whose arguments say more than the event that it leads to."""
 
-    @classmethod
-    def from_abi(cls, values: tuple[Any, ...]) -> RegisterKey:
-        return cls(values[1])
+    function: str
+    types: tuple[str, ...]
 
-
-@dataclass(frozen=True)
-class Finalise:
-    FUNCTION: ClassVar[str] = "finalise"
-    TYPES: ClassVar[tuple[str, ...]] = ("uint96", "bytes32", "bytes32", "bytes[2]")
-    signatures: tuple[bytes, ...]
-
-    @classmethod
-    def from_abi(cls, values: tuple[Any, ...]) -> Finalise:
-        return cls(tuple(values[3]))
+    @property
+    def selector(self) -> bytes:
+        return selector(f"{self.function}({','.join(self.types)})")
 
 
-@dataclass(frozen=True)
-class VetoWithReceipts:
-    FUNCTION: ClassVar[str] = "vetoWithReceipts"
-    TYPES: ClassVar[tuple[str, ...]] = ("uint96", "address", "bytes[2]")
-    signatures: tuple[bytes, ...]
-
-    @classmethod
-    def from_abi(cls, values: tuple[Any, ...]) -> VetoWithReceipts:
-        return cls(tuple(values[2]))
-
-
-@dataclass(frozen=True)
-class VetoWithAcquittals:
-    FUNCTION: ClassVar[str] = "vetoWithAcquittals"
-    TYPES: ClassVar[tuple[str, ...]] = ("uint96", "address", "bytes[2]")
-    signatures: tuple[bytes, ...]
-
-    @classmethod
-    def from_abi(cls, values: tuple[Any, ...]) -> VetoWithAcquittals:
-        return cls(tuple(values[2]))
-
-
-@dataclass(frozen=True)
-class RequestSlash:
-    FUNCTION: ClassVar[str] = "request"
-    TYPES: ClassVar[tuple[str, ...]] = ("uint96", "address", _VERDICT, "uint256", _BATCH_PROOF)
-    commitment: bytes
-    path: tuple[bytes, ...]
-    signature: bytes
-
-    @classmethod
-    def from_abi(cls, values: tuple[Any, ...]) -> RequestSlash:
-        commitment, path, signature = values[4]
-        return cls(commitment, tuple(path), signature)
+_TWO_SIGNATURES: Final = "bytes[2]"
+REGISTER_KEY: Final = CallKind("registerKey", ("bytes", "bytes"))
+JOIN_COMMITTEE: Final = CallKind("joinCommittee", ("uint64", "bytes"))
+CHANGE_SEAT: Final = CallKind("changeSeat", ("uint64", "uint8", "address", _TWO_SIGNATURES))
+COMMIT_ROLL: Final = CallKind(
+    "commitRoll", ("uint96", "bytes32", "uint32", "bytes", _TWO_SIGNATURES)
+)
+FINALISE: Final = CallKind("finalise", ("uint96", "bytes32", "bytes32", _TWO_SIGNATURES))
+HOLD: Final = CallKind("hold", ("uint96", "address", "bytes", "(bytes32,bytes32,bytes32[],bytes)"))
+CHARGE: Final = CallKind("charge", ("uint96", "address", "uint8", _TWO_SIGNATURES))
+ACQUIT: Final = CallKind("acquit", ("uint96", "address", _TWO_SIGNATURES))
+PENALISE: Final = CallKind("penalise", ("uint96", "address", "uint8"))
+PENALISE_CERTIFIED: Final = CallKind(
+    "penaliseCertified", ("uint96", "address", "uint8", _TWO_SIGNATURES)
+)
+PENALISE_EQUIVOCATION: Final = CallKind(
+    "penaliseEquivocation", ("uint96", "address", "uint32", "bytes32[2]", _TWO_SIGNATURES)
+)
+CLAIM_CONTRIBUTIONS: Final = CallKind("claimContributions", ("address", "uint96[]", "bytes[]"))
+CLAIM_SERVICE: Final = CallKind("claimService", ("address", "uint96[]"))
 
 
-C = TypeVar("C", RegisterKey, Finalise, VetoWithReceipts, VetoWithAcquittals, RequestSlash)
-
-
-def decode_call(data: bytes | None, kind: type[C]) -> C | None:
-    """Decode call data if it is a call of this kind."""
-    if data is None or data[:4] != selector(f"{kind.FUNCTION}({','.join(kind.TYPES)})"):
+def decode_call(data: bytes | None, kind: CallKind) -> tuple[Any, ...] | None:
+    """Decode the arguments of a call if it is of this kind."""
+    if data is None or data[:4] != kind.selector:
         return None
     try:
-        return kind.from_abi(decode(kind.TYPES, data[4:]))
+        return tuple(decode(kind.types, data[4:]))
     except DecodingError:
         return None
 
@@ -130,20 +110,24 @@ class FinalState:
     """The state of the contracts at the trail's last block."""
 
     terms: JobTerms
-    progress: JobProgress
+    participants: Participants
+    progress: Progress
     job_count: int
     burned: int
     held: int
     """The balance of the contract Deposits in wei."""
+    budget: int
+    earned: int
+    paid: int
     stakes: Mapping[tuple[Role, Address], Account]
     credits: Mapping[Address, int]
-    accumulators: Mapping[RoundNumber, bytes]
     seeds: Mapping[RoundNumber, bytes]
     """Zero for a round without a beacon."""
     withheld: Mapping[RoundNumber, frozenset[Address]]
     """Members whose parts are missing, for rounds without a beacon."""
     rounds: Mapping[RoundNumber, Round]
     clients: Mapping[Address, Client]
+    charges: Mapping[tuple[RoundNumber, Address], Charge]
 
 
 @dataclass(frozen=True)
@@ -160,7 +144,9 @@ class Trail:
     """The last block that was read."""
     entries: tuple[Entry[Event], ...]
     calls: Mapping[str, bytes]
-    """Call data that holds signatures and proofs, by transaction."""
+    """Call data of transactions that say more than their events, as signatures, by hash."""
+    parents: Mapping[int, str]
+    """The hashes of the blocks before those in which rounds opened, by the number of the latter."""
     final_state: FinalState
 
     def until(self, block: int) -> Trail:
@@ -168,7 +154,8 @@ class Trail:
         entries = tuple(entry for entry in self.entries if entry.block <= block)
         sent = {entry.transaction for entry in entries}
         calls = {name: data for name, data in self.calls.items() if name in sent}
-        return replace(self, block=block, entries=entries, calls=calls)
+        parents = {number: parent for number, parent in self.parents.items() if number <= block}
+        return replace(self, block=block, entries=entries, calls=calls, parents=parents)
 
     def of(self, kind: type[E]) -> Iterator[Entry[E]]:
         """Yield the entries with events of one kind."""

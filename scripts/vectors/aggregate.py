@@ -12,7 +12,9 @@ def sum_case(label: str, gradients: list[list[int]]) -> Vector:
     for rank in range(3):
         own, following = spec.held_by(rank)
         held = [(components[own], components[following]) for components in shared]
-        for k, component in zip((own, following), spec.sum_components(held), strict=True):
+        for k, component in zip(
+            (own, following), spec.sum_components(held, len(gradients)), strict=True
+        ):
             assert sums[k] in ([], component)  # both holders agree
             sums[k] = component
     opened = spec.open_sum(sums)
@@ -21,6 +23,7 @@ def sum_case(label: str, gradients: list[list[int]]) -> Vector:
         "components": [[spec.ring_bytes(x) for x in components] for components in shared],
         "contributions": len(gradients),
         "hash": spec.aggregate_hash(opened),
+        "parts": [spec.encode_parts((sums[r], sums[(r + 1) % 3])) for r in range(3)],
         "sums": [spec.ring_bytes(component) for component in sums],
         "words": spec.ring_bytes(opened),
     }
@@ -37,11 +40,44 @@ def aggregate() -> Vector:
     ]
     one = ([1], [2])
     for accepted in ([], [one], [one, ([1], [2, 3])], [one, ([1, 2], [2, 3])]):
-        assert is_refused(spec.sum_components, accepted), accepted
+        assert is_refused(spec.sum_components, accepted, 2), accepted
     for components in ([], [[1]] * 2, [[1]] * 4, [[1], [1], [1, 2]]):
         assert is_refused(spec.open_sum, components), components
     return {
+        "agreements": [agreement(*case) for case in stated_cases()],
         "cases": cases,
-        "fewestContributions": spec.FEWEST_CONTRIBUTIONS,
         "hashOfNothing": spec.aggregate_hash([]),
+    }
+
+
+def stated_cases() -> list[tuple[str, dict[int, list[bytes]], dict[int, bytes]]]:
+    """What members state about the components of a sum, by seat, and a referee by component."""
+    h = words("component of a sum", 3)
+    lie = words("lie about a sum", 2)
+    honest = {seat: [h[k] for k in spec.held_by(seat)] for seat in range(3)}
+    lying = {**honest, 1: [lie[0], h[2]]}
+    return [
+        ("all agree", honest, {}),
+        ("one is away", {0: honest[0], 2: honest[2]}, {}),
+        ("two are away", {0: honest[0]}, {}),
+        ("one lies about a component", lying, {}),
+        ("a referee names the liar", lying, {1: h[1]}),
+        ("a referee sides with nobody", lying, {1: lie[1]}),
+        ("a referee who contradicts the only holder", {0: honest[0], 2: honest[2]}, {2: lie[0]}),
+        ("one lies about both", {**honest, 1: lie}, {1: h[1], 2: h[2]}),
+    ]
+
+
+def agreement(why: str, parts: dict[int, list[bytes]], judged: dict[int, bytes]) -> Vector:
+    agreed, disputes, liars = spec.agree_sum(parts, judged)
+    return {
+        "agreed": list(agreed.values()),
+        "agreedComponents": list(agreed),
+        "disputed": list(disputes),
+        "disputedSeats": list(disputes.values()),
+        "judged": spec.encode_judged(judged),
+        "liars": sorted(liars),
+        "seats": list(parts),
+        "stated": [b"OPFU\x02" + b"".join(each) for each in parts.values()],
+        "why": why,
     }

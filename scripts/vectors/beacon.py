@@ -2,7 +2,7 @@
 
 from py_arkworks_bls12381 import G1Point, G2Point, Scalar
 
-from vectors.made_up import BEACON, CHAIN_ID, addresses, word, words
+from vectors.made_up import BEACON, CHAIN_ID, addresses, words
 from vectors.specification import spec
 from vectors.values import Vector
 
@@ -32,21 +32,21 @@ def beacon() -> Vector:
         for secret, message in zip(secrets, possession_messages, strict=True)
     ]
     rounds = [(1, 0), (1, 1), (2**64 - 1, 2**32 - 1)]
-    accumulators = [word(f"accumulator {i}")[:28] for i in range(len(rounds))]
+    openings, roots = words("opening", len(rounds)), words("root of a roll", len(rounds))
     messages = [
-        spec.beacon_message(CHAIN_ID, BEACON, job, round_, accumulator)
-        for (job, round_), accumulator in zip(rounds, accumulators, strict=True)
+        spec.beacon_message(CHAIN_ID, BEACON, *each, opening, root)
+        for each, opening, root in zip(rounds, openings, roots, strict=True)
     ]
     partials = [[sign(s, message, spec.SIGNATURE_DST) for message in messages] for s in secrets]
     signatures = [encode_point(a + b + c) for a, b, c in zip(*partials, strict=True)]
     return {
-        "accumulators": accumulators,
         "aggregatePublicKey": encode_point(points[0] + points[1] + points[2]),
         "beacon": BEACON,
         "chainId": CHAIN_ID,
         "jobs": [str(job) for job, _ in rounds],
         "members": members,
         "messages": messages,
+        "openings": openings,
         "partials0": [encode_point(p) for p in partials[0]],
         "partials1": [encode_point(p) for p in partials[1]],
         "partials2": [encode_point(p) for p in partials[2]],
@@ -54,6 +54,7 @@ def beacon() -> Vector:
         "possessionMessages": possession_messages,
         "possessionProofs": possession_proofs,
         "publicKeys": keys,
+        "roots": roots,
         "rounds": [round_ for _, round_ in rounds],
         "secretKeys": [secret.to_bytes(32, "big") for secret in secrets],
         "seeds": [spec.seed_of_signature(signature) for signature in signatures],

@@ -1,109 +1,171 @@
-"""An exchange among members on a round of proved steps: reports, answers and the verdict."""
+"""An exchange among members on proved steps: reports, words, referees and conclusions."""
 
 import struct
+from typing import Any
 
 from vectors.made_up import CHAIN_ID, JOBS, single, word, words
 from vectors.proof import SmallProof
+from vectors.sealing import SECRETS
 from vectors.specification import spec
 from vectors.values import Vector
 
-CLIENTS = [1, 3, 4, 6, 7, 9, 10, 11]
-"""Passes, is outside the boundary, is not audited, is charged by two members, by one only; answers
-that differ, answers that break their commitment, deliveries that differ."""
-HONEST, CHEATING, UNAUDITED, CHARGED, FRAMED, DISPUTED, BROKEN, SPLIT = range(len(CLIENTS))
-AUDITED = [place != UNAUDITED for place in range(len(CLIENTS))]
+CLIENTS = [1, 3, 4]
+"""Honest, outside the boundary, and one whose answer member 2 complains about."""
+HONEST, CHEATING, COMPLAINED = CLIENTS
 ROUND, JOB = 5, 7
-NOTHING = bytes(32)
-FAULTS = {(CHARGED, 0): 3, (CHARGED, 2): 1, (FRAMED, 1): 2}
-"""By place and rank."""
+OPENING = word("opening of an exchange")
+LIAR = 2
+Words = tuple[bytes, list[int], list[int]]
 
 
-def answered_by(rank: int, proof: SmallProof) -> tuple[bytes, list[int], list[int]]:
-    own, following = (proof.answer(k) for k in spec.held_by(rank))
+def words_of(seat: int, proof: SmallProof) -> Words:
+    own, following = (proof.answer(k) for k in spec.held_by(seat))
     return proof.states[-1], own, following
 
 
+def changed(said: Words, component: int) -> Words:
+    """Words that differ on the member's own component (0), or the following one (1)."""
+    state, *answers = said
+    answers[component] = [(answers[component][0] + 1) % spec.P, *answers[component][1:]]
+    return state, answers[0], answers[1]
+
+
+def conclusion(
+    why: str,
+    rows: dict[int, Any],
+    said: dict[int, Words],
+    state: bytes,
+    standing: set[int] = frozenset(),
+    referee: dict[int, list[int]] | None = None,
+) -> Vector:
+    found = spec.conclude(rows, said, state, standing, referee or {})
+    return {
+        "disputed": list(found["disputes"]),
+        "disputedSeats": list(found["disputes"].values()),
+        "liars": found["liars"],
+        "outcome": found["outcome"] or 0,
+        "referee": spec.encode_referee(
+            3, {(HONEST, k): answer for k, answer in (referee or {}).items()}
+        ),
+        "reports": [spec.encode_report(s, bytes(32), {HONEST: row}) for s, row in rows.items()],
+        "seats": list(rows),
+        "standing": sorted(standing),
+        "state": state,
+        "unconfirmed": found["unconfirmed"],
+        "why": why,
+        "words": [spec.encode_words(s, {HONEST: each}) for s, each in said.items()],
+        "wordSeats": list(said),
+    }
+
+
+def conclusions() -> list[Vector]:
+    """Of a good step and of a bad one, with everything that member 2 can do."""
+    found = []
+    for name, proof in (("good", SmallProof(0, [])), ("bad", SmallProof(1, []))):
+        said = {seat: words_of(seat, proof) for seat in range(3)}
+        state, digest = proof.states[-1], word("digest of leaf hashes")
+        answers = {k: proof.answer(k) for k in range(3)}
+        complaint = spec.file_complaint(SECRETS[LIAR], LIAR, spec.public_key(7), word("context"))
+
+        def rows(said: dict[int, Words], digest: bytes = digest) -> dict[int, tuple[bytes, bytes]]:
+            return {s: (digest, spec.words_commitment(s, each)) for s, each in said.items()}
+
+        own = {**said, LIAR: changed(said[LIAR], 0)}
+        both = {**said, LIAR: changed(own[LIAR], 1)}
+        elsewhere = {**said, LIAR: (word("another state"), *said[LIAR][1:])}
+        away = {seat: said[seat] for seat in range(3) if seat != LIAR}
+        wrong = {k: changed((state, answer, answer), 0)[1] for k, answer in answers.items()}
+        found += [
+            conclusion(f"{name} step, all agree", rows(said), said, state),
+            conclusion(f"{name} step, member 2 is away", rows(away), away, state),
+            conclusion(f"{name} step, member 2 says no words", rows(said), away, state),
+            conclusion(f"{name} step, 2 away, referee", rows(away), away, state, referee=answers),
+            conclusion(f"{name} step, 2 away, bad referee", rows(away), away, state, referee=wrong),
+            conclusion(f"{name} step, member 2 lies", rows(own), own, state),
+            conclusion(f"{name} step, 2 lies, referee", rows(own), own, state, referee=answers),
+            conclusion(f"{name} step, 2 lies on both", rows(both), both, state, referee=answers),
+            conclusion(f"{name} step, 2 breaks its commitment", rows(said), own, state),
+            conclusion(f"{name} step, another transcript", rows(elsewhere), elsewhere, state),
+            conclusion(
+                f"{name} step, a complaint that does not stand",
+                {**rows(away), LIAR: complaint},
+                away,
+                state,
+            ),
+            conclusion(
+                f"{name} step, a complaint that stands",
+                {**rows(away), LIAR: complaint},
+                away,
+                state,
+                {LIAR},
+            ),
+        ]
+    return found
+
+
 def exchange() -> Vector:
-    honest, cheating = SmallProof(0, []), SmallProof(1, [])
-    proofs = {place: honest for place, audited in enumerate(AUDITED) if audited}
-    proofs[CHEATING] = cheating
-    told = [
-        {place: answered_by(rank, proof) for place, proof in proofs.items()} for rank in range(3)
-    ]
-    state, own, following = told[2][DISPUTED]
-    told[2][DISPUTED] = state, [(own[0] + 1) % spec.P, *own[1:]], following
+    proofs = {HONEST: SmallProof(0, []), CHEATING: SmallProof(1, []), COMPLAINED: SmallProof(0, [])}
     leaves = [words(f"leaf of client {client}", 6) for client in CLIENTS]
     digests = [
-        spec.delivered_digest(each, proofs[place].leaves if place in proofs else [])
-        for place, each in enumerate(leaves)
+        spec.delivered_digest(each, proofs[client].leaves)
+        for client, each in zip(CLIENTS, leaves, strict=True)
     ]
-    gradients, roots = words("exchanged gradient", len(CLIENTS)), words("root", len(CLIENTS))
+    n = len(CLIENTS)
+    gradients, roots = words("exchanged gradient", n), words("root", n)
     lines = [
-        spec.claim_line(client, ROUND, gradients[i], roots[i], AUDITED[i])
+        spec.claim_line(client, ROUND, gradients[i], roots[i], True)
         for i, client in enumerate(CLIENTS)
     ]
     weights = struct.pack("<4f", *(single(f"weight {i}") for i in range(4)))
-    policy, boundary, statement = word("policy"), word("boundary"), honest.statement["hash"]
-    subject = spec.exchange_subject(policy, boundary, lines, weights, statement)
-
-    def row(place: int, rank: int) -> tuple[int, bytes, bytes]:
-        if fault := FAULTS.get((place, rank), 0):
-            return fault, NOTHING, NOTHING
-        digest = word("another delivery") if (place, rank) == (SPLIT, 1) else digests[place]
-        if place not in proofs:
-            return 0, digest, NOTHING
-        return 0, digest, spec.answers_commitment(rank, told[rank][place])
-
-    rows = [[row(place, rank) for place in range(len(CLIENTS))] for rank in range(3)]
-    reports = [spec.encode_report(rank, subject, rows[rank]) for rank in range(3)]
-    stands = [spec.standing(list(each)) for each in zip(*rows, strict=True)]
-    assert stands == [0, 0, 0, 1, None, 0, 0, None]
-    state, own, following = told[1][BROKEN]
-    told[1][BROKEN] = state, own, [*following[:3], (following[3] + 1) % spec.P]
-    sound = [place for place in proofs if stands[place] == 0]
-    revealed = [
-        spec.encode_revealed(rank, reports, {place: told[rank][place] for place in sound})
-        for rank in range(3)
+    policy, boundary = word("policy"), word("boundary")
+    statement, answers = proofs[HONEST].statement["hash"], words("answer", n)
+    subject = spec.exchange_subject(policy, boundary, lines, weights, statement, answers)
+    told = [{c: words_of(seat, proof) for c, proof in proofs.items()} for seat in range(3)]
+    rows: list[dict[int, Any]] = [
+        {
+            c: (digest, spec.words_commitment(seat, told[seat][c]))
+            for c, digest in zip(CLIENTS, digests, strict=True)
+        }
+        for seat in range(3)
     ]
-    ends = {
-        place: spec.conclude(
-            [rows[rank][place][2] for rank in range(3)], [told[rank][place] for rank in range(3)]
-        )
-        for place in sound
-    }
-    assert ends == {HONEST: True, CHEATING: False, DISPUTED: None, BROKEN: None}
+    rows[LIAR][COMPLAINED] = spec.file_complaint(
+        SECRETS[LIAR], LIAR, spec.public_key(7), word("context")
+    )
+    del told[LIAR][COMPLAINED]
+    reports = [spec.encode_report(seat, subject, rows[seat]) for seat in range(3)]
+    revealed = [spec.encode_words(seat, told[seat]) for seat in range(3)]
     separator = spec.domain_separator(CHAIN_ID, JOBS)
-    model, given = word("model"), words("exchanged input", len(CLIENTS))
-    round_id = spec.round_id(JOB, ROUND)
+    given, round_id = words("exchanged input", n), spec.round_id(JOB, ROUND)
+    honest = proofs[HONEST]
     return {
-        "answers": [spec.field_bytes(x + y) for _, x, y in (told[r][HONEST] for r in range(3))],
-        "audited": AUDITED,
-        "auditMessageDigests": [
-            [
-                spec.audit_message_digest(separator, JOB, ROUND, stage, messages[rank])
-                for rank in range(3)
-            ]
-            for stage, messages in ((1, reports), (2, revealed))
-        ],
+        "answerHashes": answers,
         "boundaryHash": boundary,
         "chainId": CHAIN_ID,
-        "charged": {str(CLIENTS[place]): reason for place, reason in enumerate(stands) if reason},
         "clientIndices": CLIENTS,
-        "commitments": [spec.answers_commitment(rank, told[rank][HONEST]) for rank in range(3)],
+        "commitments": [rows[seat][HONEST][1] for seat in range(3)],
+        "conclusions": conclusions(),
         "contexts": [
-            spec.proof_context(separator, round_id, client, model, gradients[i], given[i])
+            spec.proof_context(separator, round_id, OPENING, client, gradients[i], given[i])
             for i, client in enumerate(CLIENTS)
         ],
         "datasetRoots": roots,
         "digests": digests,
-        "ends": {str(CLIENTS[place]): accepted for place, accepted in ends.items()},
         "gradientCommitments": gradients,
         "inputCommitments": given,
         "job": JOB,
         "leaves": leaves,
-        "modelHash": model,
+        "messageDigests": [
+            [
+                spec.round_statement_digest(
+                    separator, "MemberMessage", JOB, ROUND, OPENING, slot, spec.keccak256(body)
+                )
+                for body in bodies
+            ]
+            for slot, bodies in ((spec.SLOTS["report"], reports), (spec.SLOTS["words"], revealed))
+        ],
+        "opening": OPENING,
         "policyHash": policy,
-        "proofLeaves": [proofs[i].leaves if i in proofs else [] for i in range(len(CLIENTS))],
+        "proofLeaves": [proofs[client].leaves for client in CLIENTS],
         "reports": reports,
         "revealed": revealed,
         "round": ROUND,
@@ -113,4 +175,5 @@ def exchange() -> Vector:
         "subject": subject,
         "verifyingContract": JOBS,
         "weights": weights,
+        "words": [spec.field_bytes(x + y) for _, x, y in (told[s][HONEST] for s in range(3))],
     }

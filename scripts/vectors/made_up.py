@@ -32,4 +32,4 @@ def single(label: str) -> float:
 CHAIN_ID = 31337
 JOBS = address("jobs contract")
 BEACON = address("beacon contract")
-NOBODY = Address(20)
+ROUNDS = address("rounds contract")

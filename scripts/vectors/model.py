@@ -28,7 +28,7 @@ def model() -> Vector:
     f, scale = 22, 64
     totals = [0, 1, -1, 3, 2**24 + 1, 2**53 + 1, -(2**62), 2**63 - 1, *made_up_words("total", 4)]
     contributions = [2, 3, 7, 100]
-    assert is_refused(spec.mean_gradient, totals, 1, f, scale)
+    assert is_refused(spec.mean_gradient, totals, 0, f, scale)
     weights = [single(f"weight {i}") for i in range(6)]
     gradients = [[single(f"gradient {t} {i}") / 8 for i in range(6)] for t in range(5)]
     plain: Vector = {"learning_rate": 0.01, "momentum": 0.0, "name": "sgd", "weight_decay": 0.0}

@@ -1,6 +1,6 @@
-"""Merkle trees: bare ones, of a data set, and of a batch of commitments."""
+"""Merkle trees: bare ones, and of a data set."""
 
-from vectors.made_up import addresses, words
+from vectors.made_up import words
 from vectors.specification import spec
 from vectors.values import Vector
 
@@ -26,18 +26,4 @@ def dataset() -> Vector:
         "farLeaf": spec.dataset_leaf(far_round, commitments[0]),
         "farRound": str(far_round),
         **tree(spec.dataset_leaves(commitments)),
-    }
-
-
-def batch() -> Vector:
-    job, round_, size = 7, 3, 5
-    clients, commitments = addresses("client", size), words("gradient", size)
-    pairs = zip(clients, commitments, strict=True)
-    leaves = [spec.batch_leaf(job, round_, client, commitment) for client, commitment in pairs]
-    return {
-        "clients": clients,
-        "commitments": commitments,
-        "job": job,
-        "round": round_,
-        **tree(leaves),
     }

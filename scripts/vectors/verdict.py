@@ -1,50 +1,42 @@
-"""Verdicts of a round, and malformed ones."""
+"""Verdicts of a round: bitmaps of the clients that passed."""
 
-from vectors.specification import is_refused, spec
+from vectors.specification import spec
 from vectors.values import Vector
 
 
-def verdict_case(passed: set[int], faults: dict[int, int]) -> Vector:
-    passes_bytes, faults_bytes = spec.encode_passes(passed), spec.encode_faults(faults)
-    assert spec.decode_verdict(passes_bytes, faults_bytes) == (passed, faults)
+def verdict_case(roll: set[int], audited: dict[int, int | None]) -> Vector:
+    """`audited` has the outcome of each audited client, or None while it is undecided."""
+    passes = spec.verdict_of(roll, set(audited), audited)
+    passed = spec.passed_clients(passes)
+    assert spec.encode_passes(passed) == passes
     return {
-        "faultClients": sorted(faults),
-        "faultReasons": [faults[client] for client in sorted(faults)],
-        "faults": faults_bytes,
-        "hash": spec.verdict_hash(passes_bytes, faults_bytes),
+        "audited": sorted(audited),
+        "count": len(passed),
+        "hash": spec.verdict_hash(passes),
+        "outcomes": [audited[client] or 0 for client in sorted(audited)],
         "passed": sorted(passed),
-        "passes": passes_bytes,
+        "passes": passes,
+        "roll": sorted(roll),
     }
 
 
 def verdict() -> Vector:
+    passed, outside, unanswered = spec.PASSED, spec.OUTSIDE, spec.UNANSWERED
     cases = [
-        verdict_case(set(), {}),
+        verdict_case({0}, {0: outside}),
         verdict_case({0}, {}),
-        verdict_case({7, 8}, {0: 1}),
-        verdict_case({0, 1, 2, 4}, {3: 4}),
-        verdict_case(set(range(100)) - {13, 50, 99}, {99: 2, 13: 3, 50: 1}),
-        verdict_case(set(), {0: 1, 1: 2, 2: 3, 2**32 - 1: 4}),
+        verdict_case({0, 7, 8}, {0: unanswered}),
+        verdict_case({0, 1, 2, 3, 4}, {2: passed, 3: outside}),
+        verdict_case(set(range(100)), {99: outside, 13: None, 50: unanswered, 51: passed}),
+        verdict_case({255, 256, 300}, {300: None}),
     ]
-    malformed = {
-        "length is not a multiple of 5": (b"", bytes(4)),
-        "length has one byte too many": (b"", spec.encode_faults({1: 1}) + b"\x01"),
-        "reason 0": (b"", bytes.fromhex("0000000100")),
-        "reason 5": (b"", bytes.fromhex("0000000105")),
-        "decreasing order": (b"", spec.encode_faults({2: 1}) + spec.encode_faults({1: 1})),
-        "one client twice": (b"", spec.encode_faults({1: 1}) + spec.encode_faults({1: 2})),
-        "fault of a client that passed": (spec.encode_passes({9}), spec.encode_faults({9: 4})),
-    }
-    for why, (passes, faults) in malformed.items():
-        assert is_refused(spec.decode_verdict, passes, faults), why
-    zero_padded = (spec.encode_passes({1}) + bytes(3), b"")
-    assert spec.decode_verdict(*zero_padded) == ({1}, {})
+    zero_padded = spec.encode_passes({1}) + bytes(3)
+    assert spec.passed_clients(zero_padded) == {1}
     return {
         "cases": cases,
         "count": len(cases),
-        "malformedFaults": [faults for _, faults in malformed.values()],
-        "malformedPasses": [passes for passes, _ in malformed.values()],
-        "malformedWhy": list(malformed),
-        "zeroPaddedHash": spec.verdict_hash(*zero_padded),
-        "zeroPaddedPasses": zero_padded[0],
+        "outcomeNames": ["passed", "outside", "unanswered"],
+        "outcomeNumbers": [passed, outside, unanswered],
+        "zeroPaddedHash": spec.verdict_hash(zero_padded),
+        "zeroPaddedPasses": zero_padded,
     }

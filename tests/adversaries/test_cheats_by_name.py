@@ -13,14 +13,17 @@ from opfl_chain.adversaries import gradients
 from opfl_chain.adversaries.clients import (
     DELIVERIES,
     AttackingConduct,
+    CheatUnknown,
+    cheats_in,
     client_cheats,
     conduct_named,
 )
 from opfl_chain.adversaries.gradients import registry
 from opfl_chain.adversaries.gradients.attack import Attack, AttackState, UnknownAttack
-from opfl_chain.adversaries.members import MEMBERS
+from opfl_chain.adversaries.members import MEMBERS, member_named
 from opfl_chain.adversaries.servers import SERVERS
 from opfl_chain.adversaries.strangers import STRANGERS, Stranger
+from opfl_chain.protocol.bundle import BundleKind
 from opfl_chain.roles.client.conduct import Conduct
 from opfl_chain.roles.member.member import Member
 from opfl_chain.roles.server.server import Server
@@ -89,7 +92,17 @@ def test_a_new_file_in_the_folder_is_found(tmp_path: Path, monkeypatch: pytest.M
 def test_unknown_cheats_of_clients_list_attacks_and_deliveries() -> None:
     with pytest.raises(UnknownAttack, match=r"reuse\[:K=5\].*withhold-shares"):
         conduct_named("steal")
-    assert {"poison", "other-input"} < set(client_cheats())
+    assert {"poison", "other-input", "evade"} < set(client_cheats())
+    with pytest.raises(CheatUnknown, match=r"Known cheats: .*withhold-answer"):
+        conduct_named("amplify:10+vanish")
+
+
+def test_an_attack_may_be_joined_with_a_false_delivery() -> None:
+    conduct = conduct_named("amplify:10+withhold-answer")
+    step = attacked(0)
+    np.testing.assert_allclose(conduct.gradient(step, b"")[0], step.gradient * 10)
+    assert conduct.parcels(None, BundleKind.ANSWER) == {}  # type: ignore[arg-type]
+    assert cheats_in("amplify:10+evade", 0, 0) and cheats_in("evade", 3, 0)
 
 
 def test_cheats_of_each_role_are_of_its_class() -> None:
@@ -97,6 +110,16 @@ def test_cheats_of_each_role_are_of_its_class() -> None:
     assert all(issubclass(MEMBERS[name], Member) for name in MEMBERS.names())
     assert all(issubclass(SERVERS[name], Server) for name in SERVERS.names())
     assert all(issubclass(STRANGERS[name], Stranger) for name in STRANGERS.names())
+
+
+def test_cheats_of_a_member_may_be_joined_if_they_are_about_different_duties() -> None:
+    joined = member_named("equivocate+flip+lie")
+    assert issubclass(joined, (MEMBERS["equivocate"], MEMBERS["flip"], MEMBERS["lie"]))
+    assert joined.MESSAGES is MEMBERS["equivocate"].MESSAGES
+    assert joined.PROVED_AUDITS is MEMBERS["flip"].PROVED_AUDITS
+    assert joined.attest is MEMBERS["lie"].attest
+    with pytest.raises(CheatUnknown, match="flip\\+frame"):
+        member_named("flip+frame")
 
 
 def test_an_attacking_client_remembers_from_round_to_round() -> None:

@@ -13,16 +13,11 @@ from deploy import deploy_protocol
 
 @pytest.fixture
 def protocol(accounts, chain):
-    deposits, jobs, beacon, slashing = deploy_protocol(accounts[0])
     deployed = Protocol(
-        deposits=deposits,
-        jobs=jobs,
-        beacon=beacon,
-        slashing=slashing,
+        *deploy_protocol(accounts[0]),
         chain=chain,
-        members=list(accounts[1:4]),
-        clients=list(accounts[4:8]),
-        relayer=accounts[8],
+        roster=list(accounts[1:5]),
+        clients=list(accounts[5:9]),
         treasury=accounts[9],
     )
     deployed.register_keys()

@@ -4,24 +4,25 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from opfl_chain.bench.faults import PLAN, faults_report, losses, wrong_verdicts
+from opfl_chain.bench.faults import PLAN, faults_report, losses, plan_of, wrong_verdicts
 from opfl_chain.jobs.localnet.outcome import LEFT_OUT, PASSED
 from opfl_chain.trail.report import Report
 
-FAILED = "REPLAY_OUTSIDE"
-CLIENTS = {"client-0", "client-1", "client-2"}
+FAILED = "OUTSIDE"
+CLIENTS = {"client-0", "client-1", "client-2", "client-3"}
 MEMBERS = {"member-0", "member-1", "member-2"}
 
 
 @dataclass
 class Ended:
-    """A job that ended as it should: the cheat, client-2, is audited in round 1 alone."""
+    """A job that ended as it should: the cheat, client-3, is audited in round 1 alone."""
 
     rounds: int = 2
     unaccounted_wei: int = 0
-    verdicts: dict = field(default_factory=lambda: {(1, "client-2"): FAILED})
-    paid: dict = field(default_factory=lambda: {(1, "client-2"): FAILED})
-    lost: dict = field(default_factory=lambda: {"client-2": 10})
+    unowed_wei: int = 0
+    verdicts: dict = field(default_factory=lambda: {(1, "client-3"): FAILED})
+    paid: dict = field(default_factory=lambda: {(1, "client-3"): FAILED})
+    lost: dict = field(default_factory=lambda: {"client-3": 10})
     absent: set = field(default_factory=set)
     report: Report = field(default_factory=lambda: Report({}, ()))
 
@@ -29,13 +30,19 @@ class Ended:
         return number < self.rounds
 
     def is_audited(self, number, name):
-        return (number, name) == (1, "client-2")
+        return (number, name) == (1, "client-3")
 
     def verdict(self, number, name):
         return self.verdicts.get((number, name), PASSED)
 
-    def executed(self):
+    def charged(self):
         return self.paid
+
+    def seats(self, number):
+        return sorted(MEMBERS)
+
+    def seat_changes(self):
+        return []
 
     def lost_wei(self, name):
         return self.lost.get(name, 0)
@@ -55,15 +62,15 @@ def test_job_that_ended_as_it_should_is_right():
 @pytest.mark.parametrize(
     ("ended", "problem"),
     [
-        (Ended(verdicts={}), "round 1: client-2 is PASSED, it should be REPLAY_OUTSIDE"),
-        (Ended(paid={}), "round 1: client-2 was slashed for PASSED, not for REPLAY_OUTSIDE"),
+        (Ended(verdicts={}), "round 1: client-3 is PASSED, it should be OUTSIDE"),
+        (Ended(paid={}), "round 1: client-3 was charged for PASSED, not for OUTSIDE"),
         (
-            Ended(verdicts={(0, "client-0"): LEFT_OUT, (1, "client-2"): FAILED}),
+            Ended(verdicts={(0, "client-0"): LEFT_OUT, (1, "client-3"): FAILED}),
             "round 0: client-0 is LEFT_OUT, it should be PASSED",
         ),
         (
-            Ended(paid={(0, "client-1"): "NOT_DELIVERED", (1, "client-2"): FAILED}),
-            "round 0: client-1 was slashed for NOT_DELIVERED, not for PASSED",
+            Ended(paid={(0, "client-1"): "UNANSWERED", (1, "client-3"): FAILED}),
+            "round 0: client-1 was charged for UNANSWERED, not for PASSED",
         ),
         (Ended(rounds=1), "round 1 has no result"),
     ],
@@ -78,6 +85,7 @@ def test_wrong_verdict_is_named(ended, problem):
         (Ended(lost={"client-0": 3}), {"client-0 lost 3 wei": 3}),
         (Ended(lost={"member-1": 7}), {"member-1 lost 7 wei": 7}),
         (Ended(unaccounted_wei=-2), {"wei are unaccounted for": 2}),
+        (Ended(unowed_wei=5), {"wei in the contract are owed to nobody": 5}),
         (
             Ended(absent={"member-2"}),
             {f"round {number}: the work of member-2 is missing": 0 for number in (0, 1)},
@@ -86,6 +94,12 @@ def test_wrong_verdict_is_named(ended, problem):
 )
 def test_loss_is_named(ended, loss):
     assert losses(PLAN, ended) == loss
+
+
+def test_a_lazy_member_must_lose_its_seat():
+    plan = plan_of(2)
+    assert any(plan.members)
+    assert wrong_verdicts(plan, Ended()) == ["the member that does no audits kept its seat"]
 
 
 def test_report_adds_up_what_went_wrong():

@@ -10,14 +10,15 @@ from hypothesis import strategies as st
 from opfl_chain.chain.keys import sign_statement, signer_of
 from opfl_chain.protocol.identifiers import Address
 from opfl_chain.protocol.signatures import CURVE_ORDER, is_canonical
-from opfl_chain.protocol.statements import DeliveryReceipt, GradientCommitment, SigningDomain
+from opfl_chain.protocol.statements import AuditOutcome, Contribution, SigningDomain
+from opfl_chain.protocol.verdict import Outcome
 
 ACCOUNT = Account.from_key(b"\x07" * 32)
 ADDRESS = Address(ACCOUNT.address)
 DOMAIN = SigningDomain(31337, ADDRESS)
 STATEMENTS = (
-    GradientCommitment(1, 2, ADDRESS, b"\x11" * 32),
-    DeliveryReceipt(1, 2, ADDRESS, audited=True),
+    Contribution(1, 2, b"\x22" * 32, ADDRESS, b"\x11" * 32),
+    AuditOutcome(1, 2, b"\x22" * 32, ADDRESS, Outcome.OUTSIDE),
 )
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from opfl_chain.chain.terms import DEPOSIT, STAKE
+from opfl_chain.chain.terms import DEPOSIT, PAY, STAKE
 from opfl_chain.cli import app
 from opfl_chain.jobs.demo.demo import FolderTaken
 
@@ -42,41 +42,46 @@ def report(run):
     return run[1]
 
 
-def test_the_cheat_is_slashed_and_nobody_else(report):
-    assert report["rounds"] == ROUNDS
-    assert report["honest_slashed"] == 0
-    assert report["cheats_audited"] == report["cheats_slashed"] == 1
+def test_the_cheat_is_charged_and_nobody_else(report):
+    assert report["rounds"] == report["rounds_final"] == ROUNDS
+    assert report["honest_clients_lost"] == report["honest_members_lost"] == 0
+    assert report["cheats_audited"] == report["cheats_charged"] == 1
     *honest, cheat = report["clients"]
     assert [client["cheat"] for client in honest] == [None] * 3
     assert cheat["cheat"] == "amplify:10"
     assert all(client["role"] == "client" for client in report["clients"])
     assert (cheat["deposit_before"], cheat["deposit_after"]) == (DEPOSIT, 0)
-    assert cheat["slashed"] == DEPOSIT
-    assert cheat["audited"] == cheat["failed"] == cheat["rounds"] >= 1
+    assert cheat["charged"] == DEPOSIT
+    assert cheat["audited"] == cheat["held"] == cheat["failed"] == cheat["rounds"] == 1
+    assert cheat["earned"] == 0
     for client in honest:
         assert client["deposit_before"] == client["deposit_after"] == DEPOSIT
         assert client["audited"] == client["rounds"] >= 1
-        assert client["failed"] == client["slashed"] == 0
+        assert client["failed"] == client["charged"] == 0
+        assert client["earned"] == client["rounds"] * PAY.client
 
 
 def test_the_last_table_shows_every_round_as_it_ended(run):
     *_, table = run[2].split("rounds 0 to")
     rows = [line for line in table.splitlines() if line.strip().startswith("client-")][:4]
     assert len(rows) == 4
-    assert not {"○", "?"} & {mark for row in rows for mark in row.split()}
+    assert not {"○", "?", "!"} & {mark for row in rows for mark in row.split()}
 
 
 def test_money_is_conserved(report):
-    earned = sum(member["earned"] for member in report["members"])
-    assert report["burned_wei"] + report["treasury_wei"] + earned == DEPOSIT
-    assert min(report["burned_wei"], report["treasury_wei"], earned) > 0
+    assert report["burned_wei"] + report["treasury_wei"] == DEPOSIT
+    assert min(report["burned_wei"], report["treasury_wei"]) > 0
     for member in report["members"]:
         assert member["deposit_before"] == member["deposit_after"] == STAKE
+        assert member["earned"] == (ROUNDS * PAY.member if member["role"] == "member" else 0)
+    escrowed = ROUNDS * (4 * PAY.client + 3 * PAY.member)
+    assert report["paid_wei"] + report["refunded_wei"] == escrowed
+    assert report["refunded_wei"] > 0
     assert report["unaccounted_wei"] == 0
 
 
 def test_costs_are_those_of_real_work(report):
-    assert set(report["gas"]) == {"operator", "server", "member", "client"}
+    assert set(report["gas"]) == {"operator", "server", "member", "standby", "client"}
     assert all(gas > 100_000 for gas in report["gas"].values())
     costs = report["costs"]
     assert costs["client"]["bytes_sent"] > 3 * 3 * 2 * 61_706 * 8  # one component in full to two
@@ -113,8 +118,10 @@ def test_trail_and_report_are_left(run):
 def test_events_are_told_line_by_line(run):
     lines = run[2].splitlines()
     for told in (
-        "client-3 fails: its replay is outside the boundary",
-        "client-3 has lost 10 ETH",
+        "4 on the roll",
+        "3 pass; client-3 does not",
+        "10 ETH of client-3 for round 0 set aside until it is decided",
+        "client-3 has lost 10 ETH: its step is outside the boundary",
         "client-0 is killed in the middle of round 1",
         "client-0 restarts",
         "audit trail verified",
@@ -126,6 +133,39 @@ def test_the_killed_client_goes_on(run):
     folder, report, _ = run
     assert (folder / "out" / "net" / "client-0-2.log").is_file()
     assert report["clients"][0]["deposit_after"] == DEPOSIT
+
+
+@pytest.fixture(scope="module")
+def attacked(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("attacked")
+    finished = opfl(
+        *("demo", "--audit", "proved", "--bad-member", "flip", "--bad-server", "wrong-model-hash"),
+        *("--rounds", 2, "--clients", 4, "--cheat", "amplify:10", "--audit-rate", 1),
+        *("--dataset", "synthetic", "--out", folder / "out", "--json", folder / "report.json"),
+    )
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    report = json.loads((folder / "report.json").read_text())
+    return report, finished.stdout, (folder / "out" / "report.html").read_text()
+
+
+def test_a_bad_member_is_shown_to_fail_and_to_pay(attacked):
+    report, told, page = attacked
+    *honest, liar, standby = report["members"]
+    assert (liar["name"], liar["cheat"], standby["name"]) == ("member-2", "flip", "standby-0")
+    assert liar["penalised"] == STAKE
+    assert "falsehood in round 0" in liar["faults"]
+    assert [member["penalised"] for member in (*honest, standby)] == [0, 0, 0]
+    assert report["honest_clients_lost"] == report["honest_members_lost"] == 0
+    assert report["cheats_charged"] == 1
+    assert report["seat_changes"] == [["member-2", "standby-0"]]
+    for said in (
+        "member-2 pays 20 ETH for round 0: it stated a falsehood",
+        "the seats of later rounds are member-0, member-1, standby-0",
+        "member-2 (flip) paid 20 ETH for falsehood in round 0",
+        "server (wrong-model-hash) stopped nothing: 2 of 2 rounds are final",
+    ):
+        assert said in told
+    assert "falsehood in round 0" in page
 
 
 def test_an_interrupt_leaves_no_process_behind(tmp_path):
@@ -142,8 +182,8 @@ def test_an_interrupt_leaves_no_process_behind(tmp_path):
         text=True,
     )
     with demo:
-        next(line for line in demo.stdout if "starting 9 processes" in line)
-        _await(lambda: len(processes_of(tmp_path)) >= 9)
+        next(line for line in demo.stdout if "starting 10 processes" in line)
+        _await(lambda: len(processes_of(tmp_path)) >= 10)
         demo.send_signal(signal.SIGINT)
         assert "interrupted" in demo.stdout.read()
         assert demo.wait(600) == 130
@@ -171,7 +211,10 @@ def _await(condition):
     ("arguments", "message"),
     [
         (["demo", "--clients", "1"], "--clients"),
-        (["demo", "--clients", "2"], "honest"),
+        (["demo", "--clients", "2"], "--clients"),
+        (["demo", "--clients", "3", "--cheat", "evade", *["--cheat", "high-s"] * 2], "honest"),
+        (["demo", "--bad-member", "steal"], "withhold-beacon"),
+        (["demo", "--bad-server", "steal"], "wrong-model-hash"),
         (["demo", "--audit-rate", "1.5"], "--audit-rate"),
         (["demo", "--chain", "geth"], "--chain"),
         (["demo", "--cheat", "steal"], "withhold-shares"),

@@ -10,13 +10,19 @@ import tomllib
 import command_line
 import pytest
 
-from opfl_chain.chain.bindings.types import Penalties, Split
+from opfl_chain.chain.bindings.types import Penalties
 from opfl_chain.chain.deployment import deploy
 from opfl_chain.chain.devnet import Anvil
 from opfl_chain.chain.keys import SCRYPT_CHEAP, create_ethereum_key
 from opfl_chain.chain.rpc import Rpc
 from opfl_chain.chain.send.sender import TransactionSender
-from opfl_chain.chain.terms import SPLIT, default_penalties
+from opfl_chain.chain.terms import (
+    FEWEST_CONTRIBUTIONS,
+    MAX_CLIENTS,
+    TREASURY_SHARE,
+    budget,
+    default_penalties,
+)
 from opfl_chain.cli.job import JOB
 from opfl_chain.lab.calibration.reference import reference_boundary
 from opfl_chain.mpc.replay.default_policy import default_policy
@@ -94,6 +100,8 @@ def test_the_example_makes_one_job_however_often_it_is_run(chain, create, exampl
     facts = json.loads((tmp_path / "job.json").read_text())
     assert facts["rounds"] == 100 and facts["client_deposit_ether"] == 0.5
     assert facts["audit_probability"] == pytest.approx(0.1)
+    assert facts["budget_ether"] == 13
+    assert "13 ether are escrowed" in found.stdout
     again = create(example, command=opfl_process)
     assert f"job {facts['job']} was created by this file before" in again.stdout
     assert job_count(chain) == facts["job"]
@@ -106,7 +114,8 @@ def test_daemons_can_take_part_in_it(chain, create, example, tmp_path):
     first = Models(ChainView(job, tmp_path / "chain.sqlite"), state)
     assert first.weights(job.terms.model_hash) is not None
     state.close()
-    assert job.terms.penalties.not_delivered == job.terms.client_deposit // 10
+    assert job.terms.penalties.client == job.terms.client_deposit
+    assert job.contracts.deposits.budget_of(job.id) == budget(job.terms)
 
 
 def test_job_is_shown_from_the_chain_alone(chain, create, example, tmp_path):
@@ -117,7 +126,10 @@ def test_job_is_shown_from_the_chain_alone(chain, create, example, tmp_path):
     assert re.search("^progress.stage +enrolling$", found.stdout, re.MULTILINE)
     facts = json.loads((tmp_path / "shown.json").read_text())
     assert facts["members"] == [account.address for account in chain.accounts[2:5]]
+    assert facts["standbys"] == [chain.accounts[5].address]
+    assert facts["progress"]["seats"] == facts["members"]
     assert facts["progress"]["clients"] == 0
+    assert facts["progress"]["budget_left_ether"] == 13
     missing = opfl("job", "show", 99, *options)
     assert missing.returncode == 1 and "job 99 does not exist" in missing.stderr
 
@@ -127,11 +139,14 @@ def test_job_is_shown_from_the_chain_alone(chain, create, example, tmp_path):
     [
         ('client_deposit = "0.5"', 'client_deposit = "half"', "client_deposit: "),
         ('client_deposit = "0.5"', "client_deposit = -1", "client_deposit: "),
-        ("replay_outside = 1.0", "replay_outside = 1.5", "client_penalties.replay_outside: "),
-        ("veto = 300", "", "phases.veto: Field required"),
-        ("[split] ", "[splits] ", "splits: Extra inputs are not permitted"),
-        ("burn = 5000", "burn = 5001", "SplitNotWhole"),
-        ("unbonding_delay = 7200", "unbonding_delay = 10", "UnbondingTooShort"),
+        ("client = 1.0", "client = 1.5", "penalties.client: "),
+        ("response = 1800", "", "phases.response: Field required"),
+        ("[pay] ", "[pays] ", "pays: Extra inputs are not permitted"),
+        ("dissent = 0.2", "dissent = 0.05", "WrongOrder"),
+        ("response = 1800", "response = 10", "WindowTooShort"),
+        ("unbonding_delay = 7200", "unbonding_delay = 10", "WindowTooShort"),
+        ("fewest_contributions = 3", "fewest_contributions = 2", "FewestOutOfRange"),
+        ('member = "0.01"', 'member = "0.2"', "WrongOrder"),
         ('model = "lenet-61706"', 'model = "gpt"', "gpt"),
         ("batch_size = 8", "batch_size = 7", "opfl calibrate"),
         ('# policy = "run/policy.json"', 'policy = "run/policy.json"', "give both"),
@@ -206,11 +221,13 @@ def test_the_example_is_printed_without_a_file():
 def test_the_example_has_the_default_terms():
     example = tomllib.loads(JOB)
     deposit, stake = ETHER // 2, ETHER
-    parts = {
-        **{name: part * deposit for name, part in example["client_penalties"].items()},
-        **{name: part * stake for name, part in example["member_penalties"].items()},
-    }
-    assert Penalties(**parts) == default_penalties(deposit, stake)
-    assert Split(**example["split"]) == SPLIT
+    penalties = example["penalties"]
+    parts = {name: part * stake for name, part in penalties.items() if name != "client"}
+    assert Penalties(client=penalties["client"] * deposit, **parts) == default_penalties(
+        deposit, stake
+    )
+    assert example["treasury_share"] == TREASURY_SHARE
+    assert example["max_clients"] == MAX_CLIENTS
+    assert example["fewest_contributions"] == FEWEST_CONTRIBUTIONS
     assert example["training"]["batch_size"] == DEFAULT_BATCH_SIZE
     assert example["training"]["optimizer"] == DEFAULT_OPTIMIZER

@@ -3,8 +3,8 @@ pragma solidity 0.8.37;
 
 import {Beacon} from "contracts/Beacon.sol";
 import {IBeacon} from "contracts/interfaces/IBeacon.sol";
-import {IEnrolment} from "contracts/interfaces/IEnrolment.sol";
 import {IJobs} from "contracts/interfaces/IJobs.sol";
+import {IRounds} from "contracts/interfaces/IRounds.sol";
 import {BLS12381} from "contracts/libraries/BLS12381.sol";
 import {Sampling} from "contracts/libraries/Sampling.sol";
 import {AUDIT_ALWAYS, JobId, JobTerms, roundOf, RoundId} from "contracts/Types.sol";
@@ -18,13 +18,12 @@ contract BeaconTest is Protocol {
     JobId internal job;
     RoundId internal round;
 
-    /// @dev Round 0 is open, clients 0 and 1 have committed.
+    /// @dev The roll of round 0 is on chain.
     function setUp() public override {
         super.setUp();
         job = startJob(3);
         round = openFirst(job);
-        commit(round, 0);
-        commit(round, 1);
+        commitRoll(round, 7);
     }
 
     // ---- registerKey ----
@@ -78,7 +77,7 @@ contract BeaconTest is Protocol {
 
     function test_RegisterKey_WhenProofIsForAnotherContract_Reverts() public {
         bytes memory key = BlsSigner.publicKey(SECRET);
-        bytes memory claim = new Beacon(IJobs(address(jobs))).possessionMessage(stranger.addr, key);
+        bytes memory claim = _otherBeacon().possessionMessage(stranger.addr, key);
         _expectBadProof(key, BlsSigner.sign(SECRET, claim, BlsSigner.POSSESSION_DOMAIN));
     }
 
@@ -119,65 +118,74 @@ contract BeaconTest is Protocol {
 
     // ---- formGroup ----
 
-    function test_FormGroup_WhenCallerIsNotJobs_Reverts() public {
-        address[3] memory committee = jobs.members(job);
+    function test_FormGroup_WhenCallerIsNeitherJobsNorRounds_Reverts() public {
+        address[3] memory committee = jobs.seats(job);
         vm.prank(stranger.addr);
         vm.expectRevert(abi.encodeWithSelector(IBeacon.NotAuthorised.selector, stranger.addr));
-        beacon.formGroup(job, committee);
+        beacon.formGroup(job, 0, committee);
     }
 
     function test_FormGroup_WhenAMemberHasNoKey_Reverts() public {
-        address[3] memory committee = jobs.members(job);
+        address[3] memory committee = jobs.seats(job);
         committee[1] = stranger.addr;
         vm.prank(address(jobs));
         vm.expectRevert(abi.encodeWithSelector(IBeacon.KeyMissing.selector, stranger.addr));
-        beacon.formGroup(job, committee);
+        beacon.formGroup(job, 0, committee);
     }
 
     function test_FormGroup_WhenFirstRoundOpens_AddsUpTheKeys() public {
-        bytes memory groupKey = BlsSigner.publicKey(_groupSecret());
+        bytes memory groupKey = BlsSigner.publicKey(groupSecret(round));
         JobId other = startJob(1);
-        assertEq(beacon.groupKeyOf(other).length, 0);
-        rollPast(jobs.progress(other).enrolDeadline);
+        assertEq(beacon.groupKeyOf(other, 0).length, 0);
+        rollPast(jobs.participants(other).enrolDeadline);
         vm.expectEmit(address(beacon));
-        emit IBeacon.GroupFormed(other, groupKey);
-        jobs.openRound(other);
-        assertEq(beacon.groupKeyOf(other), groupKey);
+        emit IBeacon.GroupFormed(other, 0, groupKey);
+        rounds.openRound(other);
+        assertEq(beacon.groupKeyOf(other, 0), groupKey);
+    }
+
+    function test_FormGroup_WhenASeatChanges_KeepsTheGroupsApart() public {
+        bytes memory before = beacon.groupKeyOf(job, 0);
+        changeSeat(job, 1, 3, 0, 2);
+        voidUndecided(round);
+        round = rounds.openRound(job);
+        assertEq(beacon.groupKeyOf(job, 0), before);
+        assertEq(beacon.groupKeyOf(job, 1), BlsSigner.publicKey(groupSecret(round)));
     }
 
     // ---- publish ----
 
-    function test_Publish_WhenCommitPhaseIsRunning_Reverts() public {
-        vm.roll(jobs.schedule(round).commit);
+    function test_Publish_WhenThereIsNoRoll_Reverts() public {
+        _openAnother();
+        _expectPublishRevert(aggregateSignature(round), _notInPhase());
+        vm.roll(rounds.schedule(round).beacon + 1);
         _expectPublishRevert(aggregateSignature(round), _notInPhase());
     }
 
     function test_Publish_WhenAfterDeadline_Reverts() public {
-        vm.roll(jobs.schedule(round).beacon + 1);
+        vm.roll(rounds.schedule(round).beacon + 1);
         _expectPublishRevert(aggregateSignature(round), _notInPhase());
     }
 
     function test_Publish_WhenInLastBlock_Publishes() public {
-        vm.roll(jobs.schedule(round).beacon);
+        vm.roll(rounds.schedule(round).beacon);
         publishBeacon(round);
         assertNotEq(beacon.seedOf(round), 0);
     }
 
     function test_Publish_WhenRoundIsUnknown_Reverts() public {
-        RoundId unknown = roundOf(job, 1);
-        vm.expectRevert(abi.encodeWithSelector(IJobs.UnknownRound.selector, unknown));
-        beacon.publish(unknown, new bytes(128));
+        round = roundOf(job, 1);
+        _expectPublishRevert(new bytes(128), _notInPhase());
     }
 
     function test_Publish_WhenPublishedAlready_Reverts() public {
         publishBeacon(round);
         _expectPublishRevert(aggregateSignature(round), _alreadyPublished());
-        vm.roll(jobs.schedule(round).beacon + 1);
+        vm.roll(rounds.schedule(round).beacon + 1);
         _expectPublishRevert(aggregateSignature(round), _alreadyPublished());
     }
 
     function test_Publish_WhenSignatureIsRight_FixesTheSeed() public {
-        _closeCommits();
         bytes memory signature = aggregateSignature(round);
         bytes32 seed = Sampling.seedOf(signature);
         vm.expectEmit(address(beacon));
@@ -188,51 +196,62 @@ contract BeaconTest is Protocol {
     }
 
     function test_Publish_WhenTwoOfThreeSigned_Reverts() public {
-        _closeCommits();
         uint256 two = addmod(blsSecret(0), blsSecret(1), BlsSigner.ORDER);
         _expectBadSignature(BlsSigner.sign(two, beacon.message(round)));
     }
 
     function test_Publish_WhenSignedForAnotherRound_Reverts() public {
-        _closeCommits();
         bytes memory earlier = aggregateSignature(round);
-        voidUndecided(round);
-        round = jobs.openRound(job);
-        _closeCommits();
+        _openAnother();
+        commitRoll(round, 7);
         _expectBadSignature(earlier);
     }
 
     function test_Publish_WhenSignedForAnotherJob_Reverts() public {
-        RoundId other = openFirst(startJob(3));
-        round = other;
-        _closeCommits();
-        _expectBadSignature(aggregateSignature(roundOf(job, 0)));
+        bytes memory elsewhere = aggregateSignature(round);
+        round = openFirst(startJob(3));
+        commitRoll(round, 7);
+        _expectBadSignature(elsewhere);
     }
 
-    function test_Publish_WhenSignedBeforeTheLastCommitment_Reverts() public {
-        bytes memory early = aggregateSignature(round);
-        commit(round, 2);
-        _closeCommits();
-        _expectBadSignature(early);
+    function test_Publish_WhenSignedForAnotherRoll_Reverts() public {
+        _openAnother();
+        uint256 state = vm.snapshotState();
+        commitRoll(round, 3);
+        bytes memory signature = aggregateSignature(round);
+        vm.revertToState(state);
+        commitRoll(round, 7);
+        _expectBadSignature(signature);
+    }
+
+    function test_Publish_WhenASeatChangedBeforeTheRound_TakesTheNewGroupAlone() public {
+        changeSeat(job, 1, 3, 0, 2);
+        uint256 former = groupSecret(round);
+        _openAnother();
+        commitRoll(round, 7, 0, 2);
+        _expectBadSignature(BlsSigner.sign(former, beacon.message(round)));
+        publishBeacon(round);
+    }
+
+    function test_Publish_WhenASeatChangedDuringTheRound_TakesTheGroupOfTheRound() public {
+        changeSeat(job, 1, 3, 0, 2);
+        publishBeacon(round);
+        assertNotEq(beacon.seedOf(round), 0);
     }
 
     function test_Publish_WhenSignedByAStranger_Reverts() public {
-        _closeCommits();
         _expectBadSignature(BlsSigner.sign(SECRET, beacon.message(round)));
     }
 
     function test_Publish_WhenSignatureIsAtInfinity_Reverts() public {
-        _closeCommits();
         _expectBadSignature(BadPoints.g1Infinity());
     }
 
     function test_Publish_WhenSignatureIsOffCurve_Reverts() public {
-        _closeCommits();
         _expectBadSignature(BadPoints.g1OffCurve());
     }
 
     function test_Publish_WhenSignatureIsNotInSubgroup_Reverts() public {
-        _closeCommits();
         _expectBadSignature(BadPoints.g1OutsideSubgroup());
         // Nor may it be hidden in a right signature.
         bytes memory shifted =
@@ -241,20 +260,17 @@ contract BeaconTest is Protocol {
     }
 
     function test_Publish_WhenSignatureIsNegated_Reverts() public {
-        _closeCommits();
-        uint256 negated = BlsSigner.ORDER - _groupSecret();
+        uint256 negated = BlsSigner.ORDER - groupSecret(round);
         _expectBadSignature(BlsSigner.sign(negated, beacon.message(round)));
     }
 
     function test_Publish_WhenSignatureHasTheWrongLength_Reverts() public {
-        _closeCommits();
         _expectPublishRevert(
             new bytes(129), abi.encodeWithSelector(BLS12381.WrongPointLength.selector, 129, 128)
         );
     }
 
     function test_Publish_WhenSignatureIsMalformed_BurnsLittleGas() public {
-        _closeCommits();
         bytes memory signature = BadPoints.g1OffCurve();
         uint256 before = gasleft();
         try beacon.publish{gas: 5_000_000}(round, signature) {
@@ -266,25 +282,23 @@ contract BeaconTest is Protocol {
 
     // ---- publishPartial ----
 
-    function test_PublishPartial_WhenCommitPhaseIsRunning_Reverts() public {
-        vm.roll(jobs.schedule(round).commit);
+    function test_PublishPartial_WhenThereIsNoRoll_Reverts() public {
+        _openAnother();
         _expectPartialRevert(0, 0, _notInPhase());
     }
 
     function test_PublishPartial_WhenAfterDeadline_Reverts() public {
-        vm.roll(jobs.schedule(round).beacon + 1);
+        vm.roll(rounds.schedule(round).beacon + 1);
         _expectPartialRevert(0, 0, _notInPhase());
     }
 
-    function test_PublishPartial_WhenSignerIsNotAMember_Reverts() public {
-        _closeCommits();
+    function test_PublishPartial_WhenSignerHasNoSeat_Reverts() public {
         bytes memory signature = BlsSigner.sign(SECRET, beacon.message(round));
-        vm.expectRevert(abi.encodeWithSelector(IEnrolment.NotMember.selector, job, stranger.addr));
+        vm.expectRevert(abi.encodeWithSelector(IJobs.NotSeated.selector, job, stranger.addr));
         beacon.publishPartial(round, stranger.addr, signature);
     }
 
     function test_PublishPartial_WhenPublishedAlready_Reverts() public {
-        _closeCommits();
         publishPartial(round, 0);
         bytes memory reason = abi.encodeWithSelector(
             IBeacon.PartialAlreadyPublished.selector, round, members[0].addr
@@ -293,12 +307,10 @@ contract BeaconTest is Protocol {
     }
 
     function test_PublishPartial_WhenSignedByAnotherMember_Reverts() public {
-        _closeCommits();
         _expectPartialRevert(0, 1, abi.encodeWithSelector(IBeacon.BadSignature.selector, round));
     }
 
     function test_PublishPartial_WhenSignatureIsRight_IsRecorded() public {
-        _closeCommits();
         bytes memory signature = BlsSigner.sign(blsSecret(1), beacon.message(round));
         vm.expectEmit(address(beacon));
         emit IBeacon.PartialPublished(round, members[1].addr, signature);
@@ -309,7 +321,6 @@ contract BeaconTest is Protocol {
     }
 
     function test_PublishPartial_WhenItIsTheLastMissingOne_GivesTheSameSeedAsTheAggregate() public {
-        _closeCommits();
         bytes memory aggregate = aggregateSignature(round);
         publishPartial(round, 2);
         publishPartial(round, 0);
@@ -325,7 +336,6 @@ contract BeaconTest is Protocol {
     }
 
     function test_PublishPartial_WhenPartialsCompletedTheBeacon_RefusesTheAggregate() public {
-        _closeCommits();
         for (uint256 i = 0; i < 3; ++i) {
             publishPartial(round, i);
         }
@@ -335,15 +345,18 @@ contract BeaconTest is Protocol {
     // ---- isAudited ----
 
     function test_IsAudited_WhenBeaconIsPending_Reverts() public {
-        vm.roll(jobs.schedule(round).beacon);
+        vm.roll(rounds.schedule(round).beacon);
         vm.expectRevert(abi.encodeWithSelector(IBeacon.BeaconPending.selector, round));
         beacon.isAudited(round, clients[0].addr);
     }
 
-    function test_IsAudited_WhenRoundIsUnknown_Reverts() public {
-        RoundId unknown = roundOf(job, 1);
-        vm.expectRevert(abi.encodeWithSelector(IJobs.UnknownRound.selector, unknown));
-        beacon.isAudited(unknown, clients[0].addr);
+    function test_IsAudited_WhenThereIsNoRoll_Reverts() public {
+        _openAnother();
+        vm.roll(rounds.schedule(round).beacon + 1);
+        vm.expectRevert(abi.encodeWithSelector(IBeacon.BeaconPending.selector, round));
+        beacon.isAudited(round, clients[0].addr);
+        assertFalse(beacon.isSettled(round));
+        assertFalse(beacon.hasWithheld(round, members[0].addr));
     }
 
     function test_IsAudited_WhenBeaconIsPublished_FollowsTheSeed() public {
@@ -360,7 +373,7 @@ contract BeaconTest is Protocol {
     }
 
     function test_IsAudited_WhenBeaconIsOverdue_SelectsEveryone() public {
-        vm.roll(jobs.schedule(round).beacon + 1);
+        vm.roll(rounds.schedule(round).beacon + 1);
         for (uint160 i = 1; i <= 16; ++i) {
             assertTrue(beacon.isAudited(round, address(i)));
         }
@@ -383,7 +396,7 @@ contract BeaconTest is Protocol {
     // ---- isSettled, hasWithheld, message ----
 
     function test_IsSettled_WhenBeaconIsPending_IsFalse() public {
-        vm.roll(jobs.schedule(round).beacon);
+        vm.roll(rounds.schedule(round).beacon);
         assertFalse(beacon.isSettled(round));
     }
 
@@ -392,26 +405,25 @@ contract BeaconTest is Protocol {
         publishBeacon(round);
         assertTrue(beacon.isSettled(round));
         vm.revertToState(state);
-        vm.roll(jobs.schedule(round).beacon + 1);
+        vm.roll(rounds.schedule(round).beacon + 1);
         assertTrue(beacon.isSettled(round));
     }
 
     function test_HasWithheld_WhenBeaconIsPending_IsFalse() public {
-        vm.roll(jobs.schedule(round).beacon);
+        vm.roll(rounds.schedule(round).beacon);
         assertFalse(beacon.hasWithheld(round, members[0].addr));
     }
 
     function test_HasWithheld_WhenBeaconIsPublished_IsFalse() public {
         publishBeacon(round);
-        vm.roll(jobs.schedule(round).beacon + 1);
+        vm.roll(rounds.schedule(round).beacon + 1);
         assertFalse(beacon.hasWithheld(round, members[0].addr));
     }
 
     function test_HasWithheld_WhenOverdue_NamesOnlyTheSilent() public {
-        _closeCommits();
         publishPartial(round, 0);
         publishPartial(round, 2);
-        vm.roll(jobs.schedule(round).beacon + 1);
+        vm.roll(rounds.schedule(round).beacon + 1);
         assertFalse(beacon.hasWithheld(round, members[0].addr));
         assertTrue(beacon.hasWithheld(round, members[1].addr));
         assertFalse(beacon.hasWithheld(round, members[2].addr));
@@ -420,21 +432,28 @@ contract BeaconTest is Protocol {
     function test_Message_WhenRoundChainOrContractDiffers_Differs() public {
         bytes memory original = beacon.message(round);
         assertNotEq(beacon.message(roundOf(job, 1)), original);
-        assertNotEq(new Beacon(IJobs(address(jobs))).message(round), original);
+        assertNotEq(_otherBeacon().message(round), original);
         vm.chainId(block.chainid + 1);
         assertNotEq(beacon.message(round), original);
     }
 
     // ---- steps ----
 
-    function _closeCommits() private {
-        rollPast(jobs.schedule(round).commit);
+    /// @dev Round 1, without a roll.
+    function _openAnother() private {
+        voidUndecided(round);
+        round = rounds.openRound(job);
+    }
+
+    function _otherBeacon() private returns (Beacon) {
+        return new Beacon(IJobs(address(jobs)), IRounds(address(rounds)));
     }
 
     function _settleWithRate(uint128 rate) private {
         JobTerms memory terms = defaultTerms();
         terms.auditRate = rate;
         round = openFirst(startJob(terms, 1));
+        commitRoll(round, 1);
         publishBeacon(round);
     }
 

@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
+import {stdError} from "forge-std/StdError.sol";
 import {Test} from "forge-std/Test.sol";
 import {Vm} from "forge-std/Vm.sol";
 
 import {Deposits} from "contracts/Deposits.sol";
 import {IDeposits} from "contracts/interfaces/IDeposits.sol";
-import {JobId, Role, Split} from "contracts/Types.sol";
+import {JobId, Role} from "contracts/Types.sol";
 
 contract DepositsTest is Test {
     JobId internal constant JOB = JobId.wrap(7);
     JobId internal constant OTHER_JOB = JobId.wrap(8);
 
     address internal jobs = makeAddr("jobs");
-    address internal slashing = makeAddr("slashing");
+    address internal charges = makeAddr("charges");
     address internal owner = makeAddr("owner");
     address internal treasury = makeAddr("treasury");
     address internal stranger = makeAddr("stranger");
-    Deposits internal deposits = new Deposits(jobs, slashing);
+    address internal rewards = makeAddr("rewards");
+    Deposits internal deposits = new Deposits(jobs, charges, rewards);
 
     function setUp() public {
         vm.deal(jobs, type(uint128).max);
@@ -27,8 +29,8 @@ contract DepositsTest is Test {
     // ---- lock ----
 
     function test_Lock_WhenCallerIsNotJobs_Reverts() public {
-        hoax(slashing, 1 ether);
-        vm.expectRevert(abi.encodeWithSelector(IDeposits.NotAuthorised.selector, slashing));
+        hoax(charges, 1 ether);
+        vm.expectRevert(abi.encodeWithSelector(IDeposits.NotAuthorised.selector, charges));
         deposits.lock{value: 1}(JOB, Role.Client, owner);
     }
 
@@ -148,7 +150,7 @@ contract DepositsTest is Test {
         vm.roll(110);
         vm.prank(owner);
         deposits.withdraw(JOB, Role.Client);
-        vm.prank(slashing);
+        vm.prank(charges);
         deposits.release(JOB, Role.Client, owner, 2);
         vm.prank(owner);
         deposits.withdraw(JOB, Role.Client);
@@ -157,7 +159,7 @@ contract DepositsTest is Test {
 
     // ---- capture ----
 
-    function test_Capture_WhenCallerIsNotSlashing_Reverts() public {
+    function test_Capture_WhenCallerIsNotCharges_Reverts() public {
         vm.prank(jobs);
         vm.expectRevert(abi.encodeWithSelector(IDeposits.NotAuthorised.selector, jobs));
         deposits.capture(JOB, Role.Client, owner, 1);
@@ -193,58 +195,64 @@ contract DepositsTest is Test {
 
     // ---- release ----
 
-    function test_Release_WhenCallerIsNotSlashing_Reverts() public {
+    function test_Release_WhenCallerIsNotCharges_Reverts() public {
         vm.prank(jobs);
         vm.expectRevert(abi.encodeWithSelector(IDeposits.NotAuthorised.selector, jobs));
         deposits.release(JOB, Role.Client, owner, 1);
     }
 
-    function test_Release_WhenCalledBySlashing_RestoresTheStake() public {
+    function test_Release_WhenCalledByCharges_RestoresTheStake() public {
         _lock(JOB, Role.Client, 5);
         _capture(3);
         vm.expectEmit(address(deposits));
         emit IDeposits.Released(JOB, Role.Client, owner, 3, 5);
-        vm.prank(slashing);
+        vm.prank(charges);
         assertEq(deposits.release(JOB, Role.Client, owner, 3), 5);
         assertEq(_balance(), 5);
     }
 
     // ---- distribute ----
 
-    function test_Distribute_WhenCallerIsNotSlashing_Reverts() public {
+    function test_Distribute_WhenCallerIsNotCharges_Reverts() public {
         vm.prank(jobs);
         vm.expectRevert(abi.encodeWithSelector(IDeposits.NotAuthorised.selector, jobs));
-        deposits.distribute(JOB, 1, Split(10_000, 0, 0), treasury, _recipients(2));
+        deposits.distribute(JOB, 1, _recipients(2), 0, treasury, 0);
     }
 
-    function test_Distribute_WhenAmountDividesEvenly_CreditsEveryPart() public {
-        address[] memory recipients = _recipients(2);
+    function test_Distribute_WhenNobodyIsCompensated_SplitsBetweenTreasuryAndBurn() public {
         vm.expectEmit(address(deposits));
         emit IDeposits.Credited(treasury, 200);
+        vm.expectEmit(address(deposits));
+        emit IDeposits.Distributed(JOB, 801, 200, 0);
+        _distribute(1001, _recipients(0), 7, 2000);
+        assertEq(deposits.burned(), 801);
+        assertEq(deposits.creditOf(treasury), 200);
+    }
+
+    function test_Distribute_WhenAmountCoversCompensation_PaysItFirst() public {
+        address[] memory recipients = _recipients(2);
         vm.expectEmit(address(deposits));
         emit IDeposits.Credited(recipients[0], 150);
         vm.expectEmit(address(deposits));
         emit IDeposits.Credited(recipients[1], 150);
         vm.expectEmit(address(deposits));
-        emit IDeposits.Distributed(JOB, 500, 200, 300);
-        _distribute(1000, Split(5000, 2000, 3000), recipients);
-        assertEq(deposits.burned(), 500);
-        assertEq(deposits.creditOf(treasury), 200);
-        assertEq(deposits.creditOf(recipients[0]), 150);
+        emit IDeposits.Distributed(JOB, 350, 350, 300);
+        _distribute(1000, recipients, 150, 5000);
         assertEq(deposits.creditOf(recipients[1]), 150);
     }
 
-    function test_Distribute_WhenAmountLeavesARemainder_BurnsTheRemainder() public {
-        vm.expectEmit(address(deposits));
-        emit IDeposits.Distributed(JOB, 502, 200, 300);
-        _distribute(1002, Split(5000, 2000, 3000), _recipients(3));
-        _distribute(1, Split(0, 0, 10_000), _recipients(2));
-        assertEq(deposits.burned(), 503);
+    function test_Distribute_WhenAmountIsTooSmall_PaysInOrder() public {
+        address[] memory recipients = _recipients(3);
+        _distribute(250, recipients, 150, 5000);
+        assertEq(deposits.creditOf(recipients[0]), 150);
+        assertEq(deposits.creditOf(recipients[1]), 100);
+        assertEq(deposits.creditOf(recipients[2]), 0);
+        assertEq(deposits.burned(), 0);
     }
 
     function test_Distribute_WhenAPartIsZero_EmitsNoCreditOfZero() public {
         vm.recordLogs();
-        _distribute(1000, Split(10_000, 0, 0), _recipients(3));
+        _distribute(1000, _recipients(3), 0, 0);
         Vm.Log[] memory logs = vm.getRecordedLogs();
         assertEq(logs.length, 1);
         assertEq(logs[0].topics[0], IDeposits.Distributed.selector);
@@ -252,28 +260,64 @@ contract DepositsTest is Test {
 
     function testFuzz_Distribute_ConservesTheAmount(
         uint96 amount,
-        uint16 burn,
-        uint16 toTreasury,
+        uint96 compensation,
+        uint16 share,
         uint8 count
     ) public {
-        burn = uint16(bound(burn, 0, 10_000));
-        toTreasury = uint16(bound(toTreasury, 0, 10_000 - burn));
-        address[] memory recipients = _recipients(bound(count, 1, 3));
-        Split memory split = Split(burn, toTreasury, 10_000 - burn - toTreasury);
-        _distribute(amount, split, recipients);
+        share = uint16(bound(share, 0, 10_000));
+        address[] memory recipients = _recipients(bound(count, 0, 3));
+        _distribute(amount, recipients, compensation, share);
 
-        uint256 each = deposits.creditOf(recipients[0]);
-        uint256 total = deposits.burned() + deposits.creditOf(treasury);
+        uint256 paid;
         for (uint256 i = 0; i < recipients.length; ++i) {
-            assertEq(deposits.creditOf(recipients[i]), each);
-            total += each;
+            assertLe(deposits.creditOf(recipients[i]), compensation);
+            paid += deposits.creditOf(recipients[i]);
         }
-        assertEq(total, amount);
-        assertEq(deposits.creditOf(treasury), uint256(amount) * toTreasury / 10_000);
-        // Rounding costs whoever is paid less than one wei a part, and only the burn gains by it.
-        uint256 share = uint256(amount) * burn / 10_000;
-        assertGe(deposits.burned(), share);
-        assertLe(deposits.burned(), share + recipients.length);
+        assertEq(paid + deposits.burned() + deposits.creditOf(treasury), amount);
+        assertEq(deposits.creditOf(treasury), (amount - paid) * share / 10_000);
+        if (paid < recipients.length * uint256(compensation)) assertEq(paid, amount);
+    }
+
+    // ---- fund, pay ----
+
+    function test_Fund_WhenCallerIsNotJobs_Reverts() public {
+        hoax(rewards, 1);
+        vm.expectRevert(abi.encodeWithSelector(IDeposits.NotAuthorised.selector, rewards));
+        deposits.fund{value: 1}(JOB);
+    }
+
+    function test_Fund_WhenCalledByJobs_GrowsTheBudget() public {
+        vm.expectEmit(address(deposits));
+        emit IDeposits.Funded(JOB, 10);
+        _fund(JOB, 10);
+        assertEq(deposits.budgetOf(JOB), 10);
+        assertEq(deposits.fundedOf(JOB), 10);
+    }
+
+    function test_Pay_WhenCallerIsNotRewards_Reverts() public {
+        _fund(JOB, 10);
+        vm.prank(charges);
+        vm.expectRevert(abi.encodeWithSelector(IDeposits.NotAuthorised.selector, charges));
+        deposits.pay(JOB, owner, 1);
+    }
+
+    function test_Pay_WhenBudgetIsTooSmall_Reverts() public {
+        _fund(JOB, 10);
+        _fund(OTHER_JOB, 10);
+        vm.prank(rewards);
+        vm.expectRevert(stdError.arithmeticError);
+        deposits.pay(JOB, owner, 11);
+    }
+
+    function test_Pay_WhenCalledByRewards_PaysTheRecipient() public {
+        _fund(JOB, 10);
+        vm.expectEmit(address(deposits));
+        emit IDeposits.Paid(JOB, owner, 4);
+        vm.prank(rewards);
+        deposits.pay(JOB, owner, 4);
+        assertEq(owner.balance, 4);
+        assertEq(deposits.budgetOf(JOB), 6);
+        assertEq(deposits.fundedOf(JOB), 10);
     }
 
     // ---- withdrawCredit ----
@@ -285,7 +329,7 @@ contract DepositsTest is Test {
 
     function test_WithdrawCredit_WhenCalledByAStranger_PaysTheCreditor() public {
         _lock(JOB, Role.Client, 10);
-        _distribute(10, Split(0, 10_000, 0), _recipients(1));
+        _distribute(10, _recipients(0), 0, 10_000);
         vm.expectEmit(address(deposits));
         emit IDeposits.CreditWithdrawn(treasury, 10);
         vm.prank(stranger);
@@ -297,7 +341,7 @@ contract DepositsTest is Test {
 
     function test_WithdrawCredit_WhenWithdrawnAlready_Reverts() public {
         _lock(JOB, Role.Client, 10);
-        _distribute(10, Split(0, 10_000, 0), _recipients(1));
+        _distribute(10, _recipients(0), 0, 10_000);
         deposits.withdrawCredit(treasury);
         vm.expectRevert(abi.encodeWithSelector(IDeposits.NothingToWithdraw.selector, treasury));
         deposits.withdrawCredit(treasury);
@@ -316,13 +360,23 @@ contract DepositsTest is Test {
     }
 
     function _capture(uint96 amount) private returns (uint96 captured, uint96 balance) {
-        vm.prank(slashing);
+        vm.prank(charges);
         return deposits.capture(JOB, Role.Client, owner, amount);
     }
 
-    function _distribute(uint96 amount, Split memory split, address[] memory recipients) private {
-        vm.prank(slashing);
-        deposits.distribute(JOB, amount, split, treasury, recipients);
+    function _distribute(
+        uint96 amount,
+        address[] memory recipients,
+        uint96 compensation,
+        uint16 share
+    ) private {
+        vm.prank(charges);
+        deposits.distribute(JOB, amount, recipients, compensation, treasury, share);
+    }
+
+    function _fund(JobId job, uint256 amount) private {
+        vm.prank(jobs);
+        deposits.fund{value: amount}(job);
     }
 
     function _recipients(uint256 count) private pure returns (address[] memory recipients) {

@@ -5,7 +5,7 @@ import {Test} from "forge-std/Test.sol";
 
 import {Deposits} from "contracts/Deposits.sol";
 import {IDeposits} from "contracts/interfaces/IDeposits.sol";
-import {JobId, Role, Split} from "contracts/Types.sol";
+import {JobId, Role} from "contracts/Types.sol";
 
 /// @dev What a recipient does when it is paid.
 enum Conduct {
@@ -48,9 +48,10 @@ contract ReentrancyTest is Test {
     JobId internal constant JOB = JobId.wrap(7);
 
     address internal jobs = makeAddr("jobs");
-    address internal slashing = makeAddr("slashing");
+    address internal charges = makeAddr("charges");
     address internal bystander = makeAddr("bystander");
-    Deposits internal deposits = new Deposits(jobs, slashing);
+    address internal rewards = makeAddr("rewards");
+    Deposits internal deposits = new Deposits(jobs, charges, rewards);
     Attacker internal attacker = new Attacker(deposits, JOB);
     bytes internal withdrawStake = abi.encodeCall(Deposits.withdraw, (JOB, Role.Client));
     bytes internal withdrawCredit = abi.encodeCall(Deposits.withdrawCredit, (address(attacker)));
@@ -63,9 +64,9 @@ contract ReentrancyTest is Test {
         deposits.lock{value: 97}(JOB, Role.Client, bystander);
         deposits.startUnbonding(JOB, Role.Client, address(attacker), uint32(block.number));
         vm.stopPrank();
-        vm.startPrank(slashing);
+        vm.startPrank(charges);
         deposits.capture(JOB, Role.Client, bystander, 5);
-        deposits.distribute(JOB, 5, Split(0, 10_000, 0), address(attacker), new address[](1));
+        deposits.distribute(JOB, 5, new address[](0), 0, address(attacker), 10_000);
         vm.stopPrank();
     }
 
@@ -132,19 +133,54 @@ contract ReentrancyTest is Test {
         _assertUntouched();
     }
 
-    function test_WithdrawCredit_WhenTreasuryRefusesMoney_LeavesSlashesAndOtherCreditsUnharmed()
+    function test_WithdrawCredit_WhenTreasuryRefusesMoney_LeavesChargesAndOtherCreditsUnharmed()
         public
     {
         attacker.plan(Conduct.Refuse, "");
         address[] memory recipients = new address[](1);
         recipients[0] = bystander;
-        vm.startPrank(slashing);
+        vm.startPrank(charges);
         deposits.capture(JOB, Role.Client, bystander, 10);
-        deposits.distribute(JOB, 10, Split(0, 5000, 5000), address(attacker), recipients);
+        deposits.distribute(JOB, 10, recipients, 5, address(attacker), 10_000);
         vm.stopPrank();
         deposits.withdrawCredit(bystander);
         assertEq(bystander.balance, 5);
         assertEq(deposits.creditOf(address(attacker)), 10);
+    }
+
+    // ---- pay ----
+
+    function test_Pay_WhenRecipientReEntersWithdraw_PaysOneOfThem() public {
+        _fund();
+        attacker.plan(Conduct.ReenterIfPossible, withdrawStake);
+        vm.prank(rewards);
+        deposits.pay(JOB, address(attacker), 4);
+        assertEq(address(attacker).balance, 4);
+        assertEq(deposits.account(JOB, Role.Client, address(attacker)).balance, 3);
+        assertEq(deposits.creditOf(address(attacker)), 5);
+    }
+
+    function test_Pay_WhenRecipientReEntersAndInsists_Reverts() public {
+        _fund();
+        attacker.plan(Conduct.ReenterOrRevert, withdrawCredit);
+        _expectRefusal(4);
+        vm.prank(rewards);
+        deposits.pay(JOB, address(attacker), 4);
+        assertEq(deposits.budgetOf(JOB), 10);
+    }
+
+    function test_Pay_WhenRecipientRefusesMoney_RevertsAndKeepsTheBudget() public {
+        _fund();
+        attacker.plan(Conduct.Refuse, "");
+        _expectRefusal(4);
+        vm.prank(rewards);
+        deposits.pay(JOB, address(attacker), 4);
+        assertEq(deposits.budgetOf(JOB), 10);
+    }
+
+    function _fund() private {
+        hoax(jobs, 10);
+        deposits.fund{value: 10}(JOB);
     }
 
     function _expectRefusal(uint256 amount) private {

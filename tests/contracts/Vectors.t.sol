@@ -9,28 +9,21 @@ import {Beacon} from "contracts/Beacon.sol";
 import {Deposits} from "contracts/Deposits.sol";
 import {IBeacon} from "contracts/interfaces/IBeacon.sol";
 import {IDeposits} from "contracts/interfaces/IDeposits.sol";
-import {IEnrolment} from "contracts/interfaces/IEnrolment.sol";
-import {IJobs} from "contracts/interfaces/IJobs.sol";
+import {IRounds} from "contracts/interfaces/IRounds.sol";
 import {Jobs} from "contracts/Jobs.sol";
 import {BLS12381} from "contracts/libraries/BLS12381.sol";
-import {CommitLedger, CommitLedgers} from "contracts/libraries/CommitLedger.sol";
 import {Sampling} from "contracts/libraries/Sampling.sol";
 import {Statements} from "contracts/libraries/Statements.sol";
-import {JobId, Reason, roundOf, RoundId, Schedule, Split, Verdict} from "contracts/Types.sol";
+import {JobId, MemberFault, Outcome, roundOf, RoundId} from "contracts/Types.sol";
 import {VerdictsHarness} from "./libraries/Verdicts.t.sol";
 import {MerkleTree} from "./support/MerkleTree.sol";
 import {VectorFile} from "./support/VectorFile.sol";
 
-/// @dev The hash that a round starts from binds the address of the contract.
-contract LedgerHarness {
-    function opened(RoundId round, bytes32 modelHash) external view returns (CommitLedger) {
-        return CommitLedgers.opened(round, modelHash, 1);
-    }
-}
-
 /// @dev tests/vectors is made by docs/SPEC.md. Both languages must read it alike.
 contract VectorsTest is VectorFile {
     using stdJson for string;
+
+    address internal constant TREASURY = address(0x7ea5);
 
     // ---- tags, trees ----
 
@@ -40,7 +33,7 @@ contract VectorsTest is VectorFile {
         bytes32[] memory tags = json.readBytes32Array(".tags");
         assertEq(names.length, tags.length);
         for (uint256 i = 0; i < names.length; ++i) {
-            assertEq(keccak256(bytes(string.concat("opfl.v1.", names[i]))), tags[i]);
+            assertEq(keccak256(bytes(string.concat("opfl.v2.", names[i]))), tags[i]);
         }
     }
 
@@ -73,49 +66,63 @@ contract VectorsTest is VectorFile {
         assertEq(_doubleHash(far), json.readBytes32(".farLeaf"));
     }
 
-    function test_Batch_ProvesEveryCommitment() public view {
-        string memory json = load("batch");
-        uint64 job = uint64(json.readUint(".job"));
-        uint32 round = uint32(json.readUint(".round"));
-        address[] memory clients = json.readAddressArray(".clients");
-        bytes32[] memory commitments = json.readBytes32Array(".commitments");
-        bytes32[] memory leaves = json.readBytes32Array(".leaves");
-        bytes32 root = json.readBytes32(".root");
-        assertEq(MerkleTree.root(leaves), root);
-        for (uint256 i = 0; i < leaves.length; ++i) {
-            assertEq(_doubleHash(abi.encode(job, round, clients[i], commitments[i])), leaves[i]);
-            assertTrue(MerkleProof.verify(proofAt(json, ".proofs", i), root, leaves[i]));
+    function test_Roll_ProvesEveryContribution() public view {
+        string memory json = load("roll");
+        uint256 count = json.readUint(".count");
+        for (uint256 i = 0; i < count; ++i) {
+            bytes32[] memory contents = json.readBytes32Array(field(i, "contentHashes"));
+            bytes32[] memory commitments = json.readBytes32Array(field(i, "commitments"));
+            bytes32[] memory leaves = json.readBytes32Array(field(i, "leaves"));
+            bytes32 root = json.readBytes32(field(i, "root"));
+            assertEq(MerkleTree.root(leaves), root);
+            assertEq(leaves.length, json.readUint(field(i, "count")));
+            for (uint256 j = 0; j < leaves.length; ++j) {
+                bytes32 rest = json.readBytes32Array(field(i, "restHashes"))[j];
+                address client = json.readAddressArray(field(i, "clients"))[j];
+                assertEq(keccak256(abi.encode(commitments[j], rest)), contents[j]);
+                assertEq(_doubleHash(abi.encode(client, contents[j])), leaves[j]);
+                bytes32[] memory proof = proofAt(json, field(i, "proofs"), j);
+                assertTrue(MerkleProof.verify(proof, root, leaves[j]));
+            }
+        }
+        assertEq(keccak256(""), json.readBytes32(".hashOfNoPairs"));
+    }
+
+    function test_Roll_PacksThePairs() public view {
+        string memory json = load("roll");
+        uint256 count = json.readUint(".count");
+        for (uint256 i = 0; i < count; ++i) {
+            uint256[] memory indices = json.readUintArray(field(i, "clientIndices"));
+            bytes32[] memory commitments = json.readBytes32Array(field(i, "commitments"));
+            bytes memory pairs;
+            for (uint256 j = 0; j < indices.length; ++j) {
+                pairs = abi.encodePacked(pairs, uint32(indices[j]), commitments[j]);
+            }
+            assertEq(pairs, json.readBytes(field(i, "pairs")));
+            assertEq(keccak256(pairs), json.readBytes32(field(i, "pairsHash")));
         }
     }
 
-    // ---- accumulator, beacon, sampling ----
+    // ---- opening, beacon, sampling ----
 
-    function test_Accumulator_FollowsEveryCommitment() public {
-        string memory json = load("accumulator");
-        vm.chainId(json.readUint(".chainId"));
-        LedgerHarness harness = LedgerHarness(json.readAddress(".jobs"));
-        deployTo(address(harness), type(LedgerHarness).creationCode);
-        uint256 count = json.readUint(".count");
-        for (uint256 i = 0; i < count; ++i) {
-            RoundId round = roundOf(
-                JobId.wrap(uint64(json.readUint(field(i, "job")))),
-                uint32(json.readUint(field(i, "round")))
+    /// @dev `Rounds.t.sol` shows that this is the opening on chain.
+    function test_Opening_BindsChainContractRoundModelAndBlock() public view {
+        string memory json = load("opening");
+        uint256[] memory jobs = json.readUintArray(".jobs");
+        for (uint256 i = 0; i < jobs.length; ++i) {
+            uint32 number = uint32(json.readUintArray(".rounds")[i]);
+            RoundId round = roundOf(JobId.wrap(uint64(jobs[i])), number);
+            assertEq(RoundId.unwrap(round), json.readUintArray(".roundIds")[i]);
+            bytes memory content = abi.encode(
+                keccak256("opfl.v2.round"),
+                json.readUint(".chainId"),
+                json.readAddress(".roundsContract"),
+                round.job(),
+                round.number(),
+                json.readBytes32Array(".modelHashes")[i],
+                json.readBytes32Array(".previousBlocks")[i]
             );
-            assertEq(RoundId.unwrap(round), json.readUint(field(i, "roundId")));
-            CommitLedger ledger = harness.opened(round, json.readBytes32(field(i, "modelHash")));
-            _assertAccumulator(ledger, json.readBytes(field(i, "initial")));
-            uint256[] memory kinds = json.readUintArray(field(i, "kinds"));
-            address[] memory clients = json.readAddressArray(field(i, "clients"));
-            bytes32[] memory values = json.readBytes32Array(field(i, "values"));
-            uint256[] memory counts = json.readUintArray(field(i, "counts"));
-            bytes[] memory expected = json.readBytesArray(field(i, "accumulators"));
-            for (uint256 j = 0; j < kinds.length; ++j) {
-                ledger = kinds[j] == 1
-                    ? ledger.withDirect(clients[j], values[j])
-                    : ledger.withBatch(values[j], uint32(counts[j]));
-                _assertAccumulator(ledger, expected[j]);
-            }
-            _assertAccumulator(ledger, json.readBytes(field(i, "final")));
+            assertEq(keccak256(content), json.readBytes32Array(".openings")[i]);
         }
     }
 
@@ -193,122 +200,123 @@ contract VectorsTest is VectorFile {
         }
     }
 
-    // ---- verdict, statements, slashing ----
+    // ---- verdict, statements, penalties ----
 
     function test_Verdict_ReadsTheSameVerdicts() public {
         string memory json = load("verdict");
         VerdictsHarness verdicts = new VerdictsHarness();
         uint256 count = json.readUint(".count");
         for (uint256 i = 0; i < count; ++i) {
-            Verdict memory verdict =
-                Verdict(json.readBytes(field(i, "passes")), json.readBytes(field(i, "faults")));
-            assertEq(verdicts.hash(verdict), json.readBytes32(field(i, "hash")));
-
+            bytes memory passes = json.readBytes(field(i, "passes"));
+            assertEq(keccak256(passes), json.readBytes32(field(i, "hash")));
+            assertEq(verdicts.count(passes), json.readUint(field(i, "count")));
             uint256[] memory passed = json.readUintArray(field(i, "passed"));
             uint256 next;
-            for (uint32 index = 0; index < 8 * verdict.passes.length; ++index) {
+            for (uint32 index = 0; index < 8 * passes.length; ++index) {
                 bool listed = next < passed.length && passed[next] == index;
-                assertEq(verdicts.passed(verdict, index), listed);
+                assertEq(verdicts.passed(passes, index), listed);
                 if (listed) ++next;
             }
             assertEq(next, passed.length);
-
-            uint256[] memory clients = json.readUintArray(field(i, "faultClients"));
-            uint256[] memory reasons = json.readUintArray(field(i, "faultReasons"));
-            assertEq(verdict.faults.length, 5 * clients.length);
-            for (uint256 j = 0; j < clients.length; ++j) {
-                (uint32 index, Reason reason) = verdicts.faultAt(verdict, j);
-                assertEq(index, clients[j]);
-                assertEq(uint8(reason), reasons[j]);
-            }
         }
-        Verdict memory padded = Verdict(json.readBytes(".zeroPaddedPasses"), "");
-        assertEq(verdicts.hash(padded), json.readBytes32(".zeroPaddedHash"));
+        bytes memory padded = json.readBytes(".zeroPaddedPasses");
+        assertEq(keccak256(padded), json.readBytes32(".zeroPaddedHash"));
     }
 
-    /// @dev The chain reads one fault at a time, so what it cannot see is the order of the faults:
-    /// the members refuse that, and on chain a client pays once for a round whatever the order is.
-    function test_Verdict_RefusesMalformedFaults() public {
-        string memory json = load("verdict");
-        VerdictsHarness verdicts = new VerdictsHarness();
-        bytes[] memory passes = json.readBytesArray(".malformedPasses");
-        bytes[] memory faults = json.readBytesArray(".malformedFaults");
-        string[] memory why = json.readStringArray(".malformedWhy");
-        for (uint256 i = 0; i < why.length; ++i) {
-            bytes32 reason = keccak256(bytes(why[i]));
-            bool ordered =
-                reason != keccak256("decreasing order") && reason != keccak256("one client twice");
-            Verdict memory verdict = Verdict(passes[i], faults[i]);
-            try verdicts.faultAt(verdict, 0) returns (uint32 index, Reason) {
-                assertTrue(!ordered || verdicts.passed(verdict, index), why[i]);
-            } catch {
-                assertTrue(ordered, why[i]);
-            }
-        }
+    function test_Verdict_NumbersTheOutcomesAlike() public view {
+        uint256[] memory numbers = load("verdict").readUintArray(".outcomeNumbers");
+        assertEq(uint8(Outcome.Passed), numbers[0]);
+        assertEq(uint8(Outcome.Outside), numbers[1]);
+        assertEq(uint8(Outcome.Unanswered), numbers[2]);
     }
 
-    function test_Statements_HasTheSameDigests() public {
+    function test_Statements_HasTheSameDigestsOfRounds() public {
         string memory json = load("statements");
-        vm.chainId(json.readUint(".chainId"));
-        Jobs jobs = Jobs(json.readAddress(".verifyingContract"));
-        bytes memory arguments = abi.encode(IDeposits(address(1)), IBeacon(address(2)), address(3));
-        deployTo(address(jobs), bytes.concat(type(Jobs).creationCode, arguments));
-
-        uint256[] memory ids = json.readUintArray(".jobs");
-        uint256[] memory rounds = json.readUintArray(".rounds");
-        address[] memory clients = json.readAddressArray(".clients");
-        for (uint256 i = 0; i < ids.length; ++i) {
-            RoundId round = roundOf(JobId.wrap(uint64(ids[i])), uint32(rounds[i]));
-            _assertDigest(
-                jobs,
-                Statements.gradientCommitment(
-                    round, clients[i], json.readBytes32Array(".commitments")[i]
-                ),
-                json.readBytes32Array(".gradientCommitmentDigests")[i]
+        Jobs jobs = _deployJobs(json);
+        bytes32[] memory openings = json.readBytes32Array(".openings");
+        for (uint256 i = 0; i < openings.length; ++i) {
+            RoundId round = _statementRound(json, i);
+            bytes32 roll = Statements.roll(
+                round,
+                openings[i],
+                json.readBytes32Array(".roots")[i],
+                uint32(json.readUintArray(".counts")[i]),
+                json.readBytes32Array(".pairsHashes")[i]
             );
-            _assertDigest(
-                jobs,
-                Statements.deliveryReceipt(round, clients[i], json.readBoolArray(".audited")[i]),
-                json.readBytes32Array(".deliveryReceiptDigests")[i]
+            _assertDigest(jobs, roll, json.readBytes32Array(".rollDigests")[i]);
+            bytes32 result = Statements.roundResult(
+                round,
+                openings[i],
+                json.readBytes32Array(".verdictHashes")[i],
+                json.readBytes32Array(".aggregateHashes")[i],
+                json.readBytes32Array(".modelHashes")[i]
             );
-            _assertDigest(
-                jobs,
-                Statements.acquittal(round, clients[i]),
-                json.readBytes32Array(".acquittalDigests")[i]
-            );
-            _assertDigest(
-                jobs,
-                Statements.roundResult(
-                    round,
-                    json.readBytes32Array(".verdictHashes")[i],
-                    json.readBytes32Array(".aggregateHashes")[i],
-                    json.readBytes32Array(".modelHashes")[i]
-                ),
-                json.readBytes32Array(".roundResultDigests")[i]
-            );
+            _assertDigest(jobs, result, json.readBytes32Array(".roundResultDigests")[i]);
         }
     }
 
-    function test_Slashing_SplitsToTheSameWei() public {
-        string memory json = load("slashing");
-        address treasury = makeAddr("treasury");
-        uint256[] memory amounts = json.readUintArray(".amounts");
-        uint256[] memory burnBps = json.readUintArray(".burnBps");
-        uint256[] memory treasuryBps = json.readUintArray(".treasuryBps");
-        uint256[] memory members = json.readUintArray(".members");
-        for (uint256 i = 0; i < amounts.length; ++i) {
-            Deposits deposits = new Deposits(address(0), address(this));
-            address[] memory recipients = new address[](members[i]);
-            for (uint256 j = 0; j < members[i]; ++j) {
+    function test_Statements_HasTheSameDigestsOfClients() public {
+        string memory json = load("statements");
+        Jobs jobs = _deployJobs(json);
+        bytes32[] memory openings = json.readBytes32Array(".openings");
+        for (uint256 i = 0; i < openings.length; ++i) {
+            RoundId round = _statementRound(json, i);
+            address client = json.readAddressArray(".clients")[i];
+            bytes32 content = json.readBytes32Array(".contentHashes")[i];
+            bytes32 contribution = Statements.contribution(round, openings[i], client, content);
+            _assertDigest(jobs, contribution, json.readBytes32Array(".contributionDigests")[i]);
+            Outcome outcome = Outcome(json.readUintArray(".outcomes")[i]);
+            bytes32 ended = Statements.auditOutcome(round, openings[i], client, outcome);
+            _assertDigest(jobs, ended, json.readBytes32Array(".auditOutcomeDigests")[i]);
+        }
+    }
+
+    function test_Statements_HasTheSameDigestsOfMembers() public {
+        string memory json = load("statements");
+        Jobs jobs = _deployJobs(json);
+        bytes32[] memory openings = json.readBytes32Array(".openings");
+        for (uint256 i = 0; i < openings.length; ++i) {
+            RoundId round = _statementRound(json, i);
+            uint32 slot = uint32(json.readUintArray(".slots")[i]);
+            bytes32 content = json.readBytes32Array(".contentHashes")[i];
+            bytes32 said = Statements.memberMessage(round, openings[i], slot, content);
+            _assertDigest(jobs, said, json.readBytes32Array(".memberMessageDigests")[i]);
+            address member = json.readAddressArray(".members")[i];
+            MemberFault fault = MemberFault(json.readUintArray(".faults")[i]);
+            bytes32 accused = Statements.memberFault(round, openings[i], member, fault);
+            _assertDigest(jobs, accused, json.readBytes32Array(".memberFaultDigests")[i]);
+        }
+    }
+
+    function test_Statements_HasTheSameDigestsOfSeats() public {
+        string memory json = load("statements");
+        Jobs jobs = _deployJobs(json);
+        uint256[] memory epochs = json.readUintArray(".epochs");
+        for (uint256 i = 0; i < epochs.length; ++i) {
+            uint8 seat = uint8(json.readUintArray(".seats")[i]);
+            address standby = json.readAddressArray(".standbys")[i];
+            JobId job = _statementRound(json, i).job();
+            bytes32 change = Statements.seatChange(job, uint8(epochs[i]), seat, standby);
+            _assertDigest(jobs, change, json.readBytes32Array(".seatChangeDigests")[i]);
+        }
+    }
+
+    function test_Penalties_SplitsToTheSameWei() public {
+        string memory json = load("penalties");
+        uint256 count = json.readUintArray(".amounts").length;
+        for (uint256 i = 0; i < count; ++i) {
+            address[] memory recipients = new address[](json.readUintArray(".recipients")[i]);
+            for (uint256 j = 0; j < recipients.length; ++j) {
                 recipients[j] = address(uint160(0xbeef00 + j));
             }
-            uint256 committeeBps = 10_000 - burnBps[i] - treasuryBps[i];
-            Split memory split =
-                Split(uint16(burnBps[i]), uint16(treasuryBps[i]), uint16(committeeBps));
-            deposits.distribute(JobId.wrap(1), uint96(amounts[i]), split, treasury, recipients);
-            assertEq(deposits.burned(), json.readUintArray(".burns")[i]);
-            assertEq(deposits.creditOf(treasury), json.readUintArray(".treasuries")[i]);
-            assertEq(deposits.creditOf(recipients[0]), json.readUintArray(".eachMember")[i]);
+            Deposits deposits = _distribute(json, i, recipients);
+            assertEq(deposits.burned(), json.readUintArray(".burnt")[i]);
+            assertEq(deposits.creditOf(TREASURY), json.readUintArray(".treasuries")[i]);
+            string memory path = string.concat(".paid[", vm.toString(i), "]");
+            uint256[] memory paid = json.readUintArray(path);
+            for (uint256 j = 0; j < recipients.length; ++j) {
+                assertEq(deposits.creditOf(recipients[j]), paid[j]);
+            }
         }
     }
 
@@ -353,13 +361,13 @@ contract VectorsTest is VectorFile {
 
     // ---- steps ----
 
-    /// @dev The beacon at the address that was signed, with the members' keys; Jobs is a mock.
+    /// @dev The beacon at the address that was signed, with the members' keys; Jobs and Rounds are
+    /// mocks.
     function _deployBeacon(string memory json) private returns (Beacon beacon) {
         vm.chainId(json.readUint(".chainId"));
         beacon = Beacon(json.readAddress(".beacon"));
-        deployTo(
-            address(beacon), bytes.concat(type(Beacon).creationCode, abi.encode(address(this)))
-        );
+        bytes memory arguments = abi.encode(address(this), address(this));
+        deployTo(address(beacon), bytes.concat(type(Beacon).creationCode, arguments));
         address[] memory members = json.readAddressArray(".members");
         bytes[] memory keys = json.readBytesArray(".publicKeys");
         bytes[] memory proofs = json.readBytesArray(".possessionProofs");
@@ -369,29 +377,50 @@ contract VectorsTest is VectorFile {
         }
     }
 
-    /// @dev Round number `i` of the file, with its commitments closed.
+    /// @dev Round number `i` of the file, with its roll on chain.
     function _beaconRound(string memory json, Beacon beacon, uint256 i)
         private
         returns (RoundId round)
     {
         uint64 job = uint64(json.readUintArray(".jobs")[i]);
         round = roundOf(JobId.wrap(job), uint32(json.readUintArray(".rounds")[i]));
-        bytes28 accumulator = bytes28(json.readBytesArray(".accumulators")[i]);
-        Schedule memory schedule;
-        schedule.beacon = type(uint32).max;
-        bytes memory call = abi.encodeCall(IJobs.accumulator, (round));
-        vm.mockCall(address(this), call, abi.encode(accumulator));
-        vm.mockCall(address(this), abi.encodeCall(IJobs.schedule, (round)), abi.encode(schedule));
-        vm.mockCall(
-            address(this), abi.encodeWithSelector(IEnrolment.memberIndex.selector), abi.encode(0)
-        );
+        bytes32 opening = json.readBytes32Array(".openings")[i];
+        bytes32 root = json.readBytes32Array(".roots")[i];
+        bytes memory terms = abi.encode(opening, root, uint8(7), type(uint32).max);
+        vm.mockCall(address(this), abi.encodeCall(IRounds.beaconTermsOf, (round)), terms);
+        bytes memory roll = abi.encode(opening, root);
+        vm.mockCall(address(this), abi.encodeCall(IRounds.rollOf, (round)), roll);
+        bytes memory seat = abi.encodeWithSelector(IRounds.seatOf.selector);
+        vm.mockCall(address(this), seat, abi.encode(0));
         address[] memory members = json.readAddressArray(".members");
-        beacon.formGroup(JobId.wrap(job), [members[0], members[1], members[2]]);
-        assertEq(beacon.groupKeyOf(JobId.wrap(job)), json.readBytes(".aggregatePublicKey"));
+        beacon.formGroup(JobId.wrap(job), 7, [members[0], members[1], members[2]]);
+        bytes memory groupKey = beacon.groupKeyOf(JobId.wrap(job), 7);
+        assertEq(groupKey, json.readBytes(".aggregatePublicKey"));
     }
 
-    function _assertAccumulator(CommitLedger ledger, bytes memory expected) private pure {
-        assertEq(abi.encodePacked(ledger.accumulator()), expected);
+    function _deployJobs(string memory json) private returns (Jobs jobs) {
+        vm.chainId(json.readUint(".chainId"));
+        jobs = Jobs(json.readAddress(".verifyingContract"));
+        bytes memory arguments =
+            abi.encode(IDeposits(address(1)), IBeacon(address(2)), IRounds(address(3)), address(4));
+        deployTo(address(jobs), bytes.concat(type(Jobs).creationCode, arguments));
+    }
+
+    /// @dev The split of case number `i`, by a contract of its own.
+    function _distribute(string memory json, uint256 i, address[] memory recipients)
+        private
+        returns (Deposits deposits)
+    {
+        deposits = new Deposits(address(0), address(this), address(0));
+        uint96 amount = uint96(json.readUintArray(".amounts")[i]);
+        uint96 compensation = uint96(json.readUintArray(".compensations")[i]);
+        uint16 share = uint16(json.readUintArray(".treasuryShares")[i]);
+        deposits.distribute(JobId.wrap(1), amount, recipients, compensation, TREASURY, share);
+    }
+
+    function _statementRound(string memory json, uint256 i) private pure returns (RoundId) {
+        uint64 job = uint64(json.readUintArray(".jobs")[i]);
+        return roundOf(JobId.wrap(job), uint32(json.readUintArray(".rounds")[i]));
     }
 
     function _assertDigest(Jobs jobs, bytes32 structHash, bytes32 expected) private view {

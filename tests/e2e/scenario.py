@@ -6,25 +6,16 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from opfl_chain.chain.bindings.types import Phases
+from opfl_chain.adversaries.clients import DELIVERIES, JOINED_BY, cheats_in
 from opfl_chain.jobs.localnet.localnet import Localnet
 from opfl_chain.jobs.localnet.outcome import JobOutcome
 from opfl_chain.jobs.localnet.plan import Plan
+from opfl_chain.roles.member.proved_audits import ANSWERS_FILE
+from opfl_chain.trail import Report
+from opfl_chain.trail.answers import check_published
 
 UNSEEN = ("poison", "drift:0.05")
-"""Attacks that no replay can detect: wrong data, and deviations within the boundary."""
-
-PHASES = Phases(
-    enrol=40,
-    commit=20,
-    beacon=20,
-    deliver=20,
-    attest=32,
-    finalise=20,
-    request=20,
-    veto=20,
-)
-"""In blocks, which are mined when all daemons have done all they can."""
+"""Attacks that no audit can detect: wrong data, and deviations within the boundary."""
 
 
 class Meanwhile:
@@ -51,7 +42,7 @@ class Scenario:
     def of(
         cls, meanwhile: Callable[[Localnet], Meanwhile] = Meanwhile, **plan: object
     ) -> "Scenario":
-        return cls(Plan(dataset="synthetic", **{"phases": PHASES, **plan}), meanwhile)
+        return cls(Plan(**{"dataset": "synthetic", "score": False, **plan}), meanwhile)
 
 
 @dataclass(frozen=True)
@@ -71,12 +62,36 @@ class Played:
 
     @property
     def honest_members(self) -> list[str]:
-        cheats = enumerate(self.scenario.plan.members)
-        return [f"member-{i}" for i, cheat in cheats if cheat is None]
+        """Members and standbys."""
+        plan = self.scenario.plan
+        members = [f"member-{i}" for i, cheat in enumerate(plan.members) if cheat is None]
+        return members + [f"standby-{i}" for i, cheat in enumerate(plan.standbys) if cheat is None]
+
+    @property
+    def audited_attacks(self) -> set[tuple[int, str]]:
+        """Rounds and clients whose audited gradient was not that of an honest step."""
+        found = set()
+        for i, cheat in enumerate(self.scenario.plan.clients):
+            if cheat in (None, *UNSEEN, *DELIVERIES):
+                continue
+            name, attack = f"client-{i}", cheat.partition(JOINED_BY)[0]
+            rounds = range(self.outcome.rounds)
+            took_part = [t for t in rounds if name in self.outcome.participants(t)]
+            found |= {
+                (t, name)
+                for t in took_part
+                if self.outcome.is_audited(t, name) and cheats_in(attack, t, min(took_part))
+            }
+        return found
 
     def client(self, cheat: str) -> str:
         """The client that cheats in this way."""
         return f"client-{list(self.scenario.plan.clients).index(cheat)}"
+
+    def check_published(self, name: str) -> Report:
+        """Recompute the verdicts from the answers that a member may publish."""
+        path = self.folder / "state" / name / ANSWERS_FILE
+        return check_published(self.outcome.trail, [path])
 
     def events(self, name: str) -> list[dict[str, object]]:
         """Log entries of a daemon, over all of its starts."""

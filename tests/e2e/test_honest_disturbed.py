@@ -29,7 +29,7 @@ class Disturbed(Meanwhile):
     def __init__(self, net):
         super().__init__(net)
         self.undone: list[int] = []
-        """Commitments, then beacons, that reorganisations took back."""
+        """How many rolls, then beacons, reorganisations took back."""
         self._away_since: float | None = None
         self._was_away = False
         self._disk = SmallDisk(net.folder / "state" / BAD_DISK)
@@ -56,11 +56,10 @@ class Disturbed(Meanwhile):
 
     def _reorganise(self, round_):
         net = self._net
-        if not self.undone and len(net.view.direct_commitments(round_.id)) == len(CLIENTS):
-            before = len(net.view.direct_commitments(round_.id))
+        if not self.undone and round_.roll is not None:
             net.devnet.reorg(CONFIRMATIONS)
             net.read_events()
-            self.undone.append(before - len(net.view.direct_commitments(round_.id)))
+            self.undone.append(int(net.view.round(round_.number).roll is None))
         elif len(self.undone) == 1 and round_.seed is not None:
             net.devnet.reorg(CONFIRMATIONS)
             net.read_events()
@@ -80,7 +79,7 @@ class Disturbed(Meanwhile):
             self._proxy.connect()
 
     def _fill(self, round_):
-        """A client is held back, so that it delivers when the disk is full."""
+        """A client is held back, so that it answers when the disk is full."""
         net = self._net
         member, late, refused = net.daemons[BAD_DISK], net.daemons[LATE], self._count_refused()
         if self._disk_is == "good" and round_.seed is not None:
@@ -105,7 +104,7 @@ class Disturbed(Meanwhile):
         )
 
     def _count_refused(self):
-        """Count the deliveries that the member with the disk has not taken from the client."""
+        """Count the bundles that the member with the disk has not taken from the client."""
         said = f'"not delivered", "member": "{self._net.addresses[BAD_DISK]}"'
         return self._net.daemons[LATE].log.count(said)
 
@@ -114,29 +113,27 @@ class TestHonestAndDisturbed(EveryJob):
     scenario = Scenario.of(
         Disturbed,
         clients=(None, None, None),
-        rounds=5,
-        audit_rate=0.3,
+        rounds=3,
+        audit_rate=1.0,
         confirmations=CONFIRMATIONS,
         seed=1,
+        score=True,
     )
 
     def test_everybody_passes_in_every_round(self, outcome):
         verdicts = {outcome.verdict(t, name) for t in range(outcome.rounds) for name in CLIENTS}
         assert verdicts == {PASSED}
 
-    def test_nobody_is_slashed_or_penalised(self, outcome):
-        assert outcome.history.slashes == {}
-        assert outcome.penalties() == {}
+    def test_nothing_is_held(self, outcome):
+        assert outcome.held() == set()
 
-    def test_accuracy_rises(self, played):
-        assert played.accuracies[5] > played.accuracies[0] + 0.2
+    def test_every_model_is_scored(self, played):
+        assert set(played.accuracies) == set(range(4))
 
     def test_reorganisation_below_the_confirmations_takes_back_work_that_is_done_again(
         self, played, outcome
     ):
-        commitments, beacons = played.meanwhile.undone
-        assert commitments > 0
-        assert beacons == 1
+        assert played.meanwhile.undone == [1, 1]
         assert outcome.participants(REORGANISED) == set(CLIENTS)
 
     def test_node_that_is_away_for_ten_seconds_is_waited_for(self, played, outcome):
@@ -145,8 +142,8 @@ class TestHonestAndDisturbed(EveryJob):
             assert any("no connection" in reason for reason in reasons), name
         assert outcome.attested(CUT_OFF) == {"member-0", "member-1", "member-2"}
 
-    def test_member_with_a_full_disk_gives_no_receipts_until_it_can_store(self, played, outcome):
-        """It answers only when a delivery is on disk, and clients try again."""
+    def test_member_with_a_full_disk_takes_nothing_until_it_can_store(self, played, outcome):
+        """It confirms a bundle only when it is on disk, and clients try again."""
         refused = [
             event
             for event in played.events(LATE)
@@ -158,31 +155,36 @@ class TestHonestAndDisturbed(EveryJob):
         assert outcome.attested(FULL) == {"member-0", "member-1", "member-2"}
 
 
-class TestProvedAndDisturbed(EveryJob):
-    """The same disturbances while members exchange answers on proved steps."""
+class DeepFork(Meanwhile):
+    """The first round is taken back whole, in the middle of its audits, and opened again."""
+
+    def __init__(self, net):
+        super().__init__(net)
+        self.openings: list[bytes] = []
+
+    def __call__(self):
+        net, round_ = self._net, self._net.view.latest_round()
+        if round_ is None or round_.number:
+            return
+        if round_.opening not in self.openings:
+            self.openings.append(round_.opening)
+        if len(self.openings) == 1 and round_.seed is not None and round_.over is None:
+            net.devnet.reorg(net.devnet.rpc.block_number() - round_.opened_at + 1)
+
+
+class TestForkBeyondConfirmations(EveryJob):
+    """Nobody waits for confirmations, and all have acted on what is taken back."""
 
     scenario = Scenario.of(
-        Disturbed,
-        clients=(None, None, None),
-        rounds=3,
-        audit_rate=1.0,
-        confirmations=CONFIRMATIONS,
-        seed=1,
-        audit="proved",
-        score=False,
+        DeepFork, clients=(None, None, None), rounds=2, audit_rate=1.0, audit="proved"
     )
+
+    def test_round_was_opened_twice(self, played):
+        assert len(played.meanwhile.openings) == 2
 
     def test_everybody_passes_in_every_round(self, outcome):
         verdicts = {outcome.verdict(t, name) for t in range(outcome.rounds) for name in CLIENTS}
         assert verdicts == {PASSED}
 
-    def test_nobody_is_slashed_or_penalised(self, outcome):
-        assert outcome.history.slashes == {}
-        assert outcome.penalties() == {}
-
-    def test_all_members_attest_in_every_round(self, outcome):
-        members = {"member-0", "member-1", "member-2"}
-        assert [outcome.attested(number) for number in range(3)] == [members] * 3
-
-    def test_beacon_was_taken_back_in_a_round_that_is_audited(self, played):
-        assert played.meanwhile.undone[1] == 1
+    def test_nothing_is_held(self, outcome):
+        assert outcome.held() == set()

@@ -11,9 +11,9 @@ from expectations import EveryJob
 from scenario import Meanwhile, Scenario
 
 from opfl_chain.chain.terms import DEPOSIT
-from opfl_chain.jobs.localnet.outcome import PASSED
+from opfl_chain.jobs.localnet.outcome import OUTSIDE, PASSED
 
-CLIENTS = ("client-0", "client-1", "client-2")
+HONEST = ("client-0", "client-1", "client-2")
 CHEAT = "amplify:10"
 STOPPED_SECONDS = 6.0
 """Longer than a member is waited for where time is real, and than a phase would last there."""
@@ -21,7 +21,7 @@ HOGS = 8
 
 
 class Stopped(Meanwhile):
-    """Stops a member when it should judge, and a client when it should commit."""
+    """Stops a member when it should judge, and a client when it should deliver."""
 
     def __init__(self, net):
         super().__init__(net)
@@ -70,24 +70,21 @@ class SameVerdicts(EveryJob):
     """Those of an undisturbed job: all are audited, so they do not depend on any seed."""
 
     def test_verdicts_are_those_of_an_idle_machine(self, outcome):
-        verdicts = [outcome.verdict(0, name) for name in CLIENTS]
-        assert verdicts == [PASSED, PASSED, "REPLAY_OUTSIDE"]
-        assert [outcome.verdict(1, name) for name in CLIENTS[:2]] == [PASSED, PASSED]
+        verdicts = [outcome.verdict(0, name) for name in (*HONEST, "client-3")]
+        assert verdicts == [PASSED, PASSED, PASSED, OUTSIDE]
+        assert [outcome.verdict(1, name) for name in HONEST] == [PASSED] * 3
 
     def test_all_members_attest_in_every_round(self, outcome):
         for number in range(outcome.rounds):
             assert outcome.attested(number) == {"member-0", "member-1", "member-2"}
 
     def test_only_the_cheat_pays(self, outcome):
-        assert outcome.executed() == {(0, "client-2"): "REPLAY_OUTSIDE"}
-        assert outcome.lost_wei("client-2") == DEPOSIT
-        assert outcome.penalties() == {}
+        assert outcome.charged() == {(0, "client-3"): OUTSIDE}
+        assert outcome.lost_wei("client-3") == DEPOSIT
 
 
 class TestStoppedDaemons(SameVerdicts):
-    scenario = Scenario.of(
-        Stopped, clients=(None, None, CHEAT), rounds=2, audit_rate=1.0, score=False
-    )
+    scenario = Scenario.of(Stopped, clients=(None, None, None, CHEAT), rounds=2, audit_rate=1.0)
 
     @pytest.mark.parametrize("name", ["member-1", "client-0"])
     def test_clock_stands_still_while_a_daemon_is_stopped(self, played, name):
@@ -96,6 +93,4 @@ class TestStoppedDaemons(SameVerdicts):
 
 
 class TestBusyMachine(SameVerdicts):
-    scenario = Scenario.of(
-        Hogged, clients=(None, None, CHEAT), rounds=2, audit_rate=1.0, score=False
-    )
+    scenario = Scenario.of(Hogged, clients=(None, None, None, CHEAT), rounds=2, audit_rate=1.0)

@@ -1,109 +1,64 @@
-"""Messages of proved audits: deliveries with a proof, reports and answers of members."""
+"""Messages among members: lists, complaints, echoes, reports, words, sums and hand-overs."""
 
 from __future__ import annotations
 
 import json
 
-import numpy as np
-from fuzz_target import Target, joined, parts_of
-from protocol_targets import PROOF, proof_package
+from fuzz_target import Target
+from protocol_targets import CONTEXT, SEALING_KEYS
 
 from opfl_chain.chain.rpc import tohex
-from opfl_chain.protocol.commitments import Scheme
-from opfl_chain.protocol.delivery import (
-    Delivery,
-    Expected,
-    InputDelivery,
-    decode_delivery,
-    encode_delivery,
-    largest_delivery,
-)
-from opfl_chain.protocol.errors import ShareError
-from opfl_chain.protocol.exchange import (
-    Answers,
-    Report,
-    ReportRow,
-    answers_on,
-    decode_revealed,
-    encode_revealed,
-    stated_subject,
-)
+from opfl_chain.protocol.audit_exchange import Answers, RefereeReveal, Report, ReportRow, Reveal
+from opfl_chain.protocol.echo import Echo
+from opfl_chain.protocol.errors import AnswersInvalid, ProtocolError, SealingError
+from opfl_chain.protocol.meeting import Results
 from opfl_chain.protocol.proof.folding import Answer
-from opfl_chain.protocol.proof.package import ProofPackage
-from opfl_chain.protocol.shares import SharedVector
+from opfl_chain.protocol.published_answers import (
+    PublishedMessage,
+    PublishedRound,
+    decode_rounds,
+    encode_round,
+)
+from opfl_chain.protocol.referee import HandedKeys, HandOver, Wanted
+from opfl_chain.protocol.roll import Complaints, Listed, decode_pairs
+from opfl_chain.protocol.sealing import Complaint, file_complaint, verify_complaint
 from opfl_chain.protocol.signatures import SIGNATURE_BYTES
-from opfl_chain.protocol.verdict import FaultReason
+from opfl_chain.protocol.sums import decode_judged, decode_parts, encode_judged, encode_parts
 from opfl_chain.roles.peers import bytes_field, hex_field, object_in
 from opfl_chain.transport.errors import TransportError
 
-LEAVES = b"\5" * 32
-PLACES = [1, 3]
-RANK_AT = 5
-"""The place of the rank in a report, and in a sheet of answers."""
-HEARD = 96
+COMPLAINTS = [
+    file_complaint(key, seat, SEALING_KEYS[seat - 1].public, CONTEXT)
+    for seat, key in enumerate(SEALING_KEYS)
+]
+WORDS = Answers(1, bytes(range(32)), Answer(1, 2, 3, 4), Answer(5, 6, 7, 2**127 - 2))
+REPORT = Report(
+    1, bytes(32), {2: ReportRow(b"\1" * 32, WORDS.commitment), 3: COMPLAINTS[1], 9: COMPLAINTS[1]}
+)
 
 
-def expected_by(rank: int) -> Expected:
-    return Expected(Scheme.SHARES, rank, gradient_words=3, input_words=2, proof=PROOF)
-
-
-def proved_delivery(rank: int) -> bytes:
-    gradient, given = (
-        SharedVector.split(np.arange(count), b"\1" * 32, b"\2" * 32).packages(
-            Scheme.SHARES, [bytes([salt]) * 32 for salt in range(3)]
-        )[rank]
-        for count in (3, 2)
-    )
-    proof = ProofPackage.decode(proof_package(rank), PROOF, rank)
-    return encode_delivery(
-        Delivery(gradient, InputDelivery(given, b"\3" * 32, (b"\4" * 32,)), proof=proof)
-    )
-
-
-def decode_proved_delivery(data: bytes) -> Delivery:
-    """Decode for the member of the first package."""
-    expected = expected_by(int.from_bytes(data[35:36], "big"))
-    decoded = decode_delivery(data, expected)
-    assert len(data) <= largest_delivery(expected)
+def decode_complaint(data: bytes) -> Complaint:
+    decoded = Complaint.decode(data)
+    verify_complaint(decoded, SEALING_KEYS[1].public, SEALING_KEYS[0].public, CONTEXT)
     return decoded
 
 
-def answers(rank: int) -> Answers:
-    return Answers(rank, b"\6" * 32, Answer(1, 2, 3, 4), Answer(5, 6, 7, 2**127 - 2))
+ANSWERS_LINE = encode_round(
+    7, b"\1" * 32, [PublishedMessage(n, s, b"body", b"\1" * 65) for n in range(3) for s in (7, 9)]
+)
+PUBLISHED = f"{ANSWERS_LINE}\n".encode()
 
 
-def report(rank: int) -> Report:
-    sound = ReportRow(None, LEAVES, answers(rank).commitment)
-    return Report(rank, b"\7" * 32, (ReportRow(FaultReason.NOT_DELIVERED), sound, sound, sound))
+def encode_published(rounds: dict[int, PublishedRound]) -> bytes:
+    lines = (
+        encode_round(number, each.opening, list(each.messages.values()))
+        for number, each in rounds.items()
+    )
+    return "".join(f"{line}\n" for line in lines).encode()
 
 
-REPORTS = [report(rank).encode() for rank in range(3)]
-
-
-def decode_report(data: bytes) -> Report:
-    """Decode as the author that it names, on what it says it is about."""
-    subject, count = stated_subject(data)
-    return Report.decode(data, data[RANK_AT], subject, count)
-
-
-def revealed(rank: int) -> bytes:
-    return encode_revealed(rank, REPORTS, dict.fromkeys(PLACES, answers(rank)))
-
-
-def decode_answers(data: bytes) -> dict[int, Answers]:
-    rank = int.from_bytes(data[HEARD + RANK_AT : HEARD + RANK_AT + 1], "big")
-    return decode_revealed(data, rank, REPORTS, PLACES)
-
-
-def encode_answers(found: dict[int, Answers]) -> bytes:
-    return encode_revealed(found[PLACES[0]].rank, REPORTS, found)
-
-
-def decode_evidence(data: bytes) -> bytes:
-    """Look for the answers on one delivery, as who settles a dispute does."""
-    said, told = [*parts_of(data), b"", b""][:2]
-    answers_on(said, told, 1, LEAVES)
-    return data
+def encode_results(results: Results | None) -> bytes:
+    return results.encode() if results is not None else Results.ABORTED
 
 
 def decode_message(data: bytes) -> tuple[bytes, bytes]:
@@ -116,24 +71,109 @@ def encode_message(message: tuple[bytes, bytes]) -> bytes:
     return json.dumps({"body": tohex(body), "signature": tohex(signature)}).encode()
 
 
+KEYS_HANDED = HandOver(
+    {
+        Wanted(1, 0, b"\1" * 32, b"\2" * 32): HandedKeys(b"\3" * 32, b"\4" * 32),
+        Wanted(1, 2, b"\1" * 32): HandedKeys(),
+    }
+)
+
 EXCHANGE_TARGETS = {
-    "proved-delivery": Target(
-        decode_proved_delivery,
-        encode_delivery,
-        (ShareError,),
-        tuple(proved_delivery(rank) for rank in range(3)),
+    "complaint": Target(
+        decode_complaint,
+        Complaint.encode,
+        (SealingError,),
+        tuple(complaint.encode() for complaint in COMPLAINTS),
+        canonical=True,
+        findings=(bytes(132), COMPLAINTS[0].encode()[:100] + b"\xff" * 32),
+    ),
+    "complaints": Target(
+        lambda data: Complaints.decode(data, 1, 4),
+        Complaints.encode,
+        (ProtocolError,),
+        (
+            Complaints({2: (b"\1" * 32, COMPLAINTS[1]), 5: (b"\2" * 32, COMPLAINTS[1])}).encode(),
+            Complaints({}).encode(),
+        ),
         canonical=True,
     ),
-    "report": Target(decode_report, Report.encode, (ShareError,), tuple(REPORTS), canonical=True),
-    "revealed-answers": Target(
-        decode_answers,
-        encode_answers,
-        (ShareError,),
-        tuple(revealed(rank) for rank in range(3)),
+    "echo": Target(
+        Echo.decode,
+        Echo.encode,
+        (ProtocolError,),
+        (Echo.of({0: b"a", 2: b"c"}).encode(),),
         canonical=True,
     ),
-    "evidence": Target(
-        decode_evidence, bytes, (ShareError,), (joined(REPORTS[1], revealed(1)),), canonical=True
+    "list": Target(
+        lambda data: Listed.decode(data, 9),
+        Listed.encode,
+        (ProtocolError,),
+        (Listed({0: b"\1" * 32, 7: b"\2" * 32}).encode(), Listed({}).encode()),
+        canonical=True,
+    ),
+    "pairs": Target(
+        decode_pairs,
+        lambda pairs: b"".join(index.to_bytes(4, "big") + found for index, found in pairs),
+        (ProtocolError,),
+        (bytes(36) + b"\0\0\0\1" + b"\2" * 32, b""),
+        canonical=True,
+    ),
+    "report": Target(
+        lambda data: Report.decode(data, 1),
+        Report.encode,
+        (ProtocolError,),
+        (REPORT.encode(), Report(1, bytes(32), {}).encode()),
+        canonical=True,
+        findings=(REPORT.encode()[:6] + b"\xff" * 4,),
+    ),
+    "reveal": Target(
+        lambda data: Reveal.decode(data, 1),
+        Reveal.encode,
+        (ProtocolError,),
+        (Reveal(1, {2: WORDS, 4: WORDS}).encode(), Reveal(1, {}).encode()),
+        canonical=True,
+    ),
+    "referee-reveal": Target(
+        lambda data: RefereeReveal.decode(data, 3),
+        RefereeReveal.encode,
+        (ProtocolError,),
+        (RefereeReveal(3, {2: {0: WORDS.own, 2: WORDS.following}, 4: {1: WORDS.own}}).encode(),),
+        canonical=True,
+    ),
+    "sum-parts": Target(
+        decode_parts,
+        encode_parts,
+        (ProtocolError,),
+        (encode_parts([b"\1" * 32, b"\2" * 32]),),
+        True,
+    ),
+    "sum-judged": Target(
+        decode_judged,
+        encode_judged,
+        (ProtocolError,),
+        (encode_judged({0: b"\1" * 32, 2: b"\2" * 32}), encode_judged({})),
+        canonical=True,
+    ),
+    "published-answers": Target(
+        lambda data: decode_rounds(data.decode("utf-8", "surrogateescape")),
+        encode_published,
+        (AnswersInvalid,),
+        (PUBLISHED, PUBLISHED + PUBLISHED),
+        findings=(b"[" * 10_000 + b"\n",),
+    ),
+    "hand-over": Target(
+        lambda data: HandOver.decode(data, 2),
+        HandOver.encode,
+        (ProtocolError,),
+        (KEYS_HANDED.encode(), HandOver({}).encode()),
+        canonical=True,
+    ),
+    "results": Target(
+        Results.decode,
+        encode_results,
+        (ProtocolError,),
+        (Results(frozenset({0, 9})).encode(), Results(frozenset()).encode(), Results.ABORTED),
+        canonical=True,
     ),
     "audit-message-of-a-peer": Target(
         decode_message,

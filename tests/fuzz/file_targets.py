@@ -21,10 +21,7 @@ from opfl_chain.learning.errors import DataFileInvalid
 from opfl_chain.protocol.errors import HandOverInvalid
 from opfl_chain.protocol.hand_over import HandOver, SharePart
 from opfl_chain.protocol.proof.package import ProofComponent, ProofLeaves
-from opfl_chain.protocol.published_answers import STAGES, Messages, PublishedMessage, encode_round
 from opfl_chain.protocol.shares import Component
-from opfl_chain.trail.answers import read_answers
-from opfl_chain.trail.report import AnswersUnreadable
 
 T = TypeVar("T")
 DEEP = b"[" * 10_000
@@ -72,16 +69,6 @@ KEYSTORE = written(
     lambda path: write_keystore(path, b"\1" * 32, {"address": "ab"}, "password", SCRYPT_CHEAP)
 )
 
-ANSWERS = (
-    encode_round(7, [PublishedMessage(r, s, b"body", b"\1" * 65) for r in range(3) for s in STAGES])
-    + "\n"
-).encode()
-
-
-def encode_answers(rounds: dict[int, Messages]) -> bytes:
-    lines = (encode_round(number, list(each.values())) for number, each in rounds.items())
-    return "".join(f"{line}\n" for line in lines).encode()
-
 
 def component(index: int) -> bytes:
     share = SharePart((b"\1" * 32,) * 3, Component(index, b"\2" * 32, b"\3" * 32))
@@ -92,13 +79,6 @@ def component(index: int) -> bytes:
 
 
 FILE_TARGETS = {
-    "answers": Target(
-        lambda data: with_file(data, read_answers),
-        encode_answers,
-        (AnswersUnreadable,),
-        (ANSWERS, ANSWERS + ANSWERS),
-        findings=(DEEP + b"\n",),
-    ),
     "component": Target(
         lambda data: HandOver.decode(data.decode("utf-8", "surrogateescape")),
         lambda handed: handed.encode().encode(),

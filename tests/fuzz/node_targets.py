@@ -8,7 +8,7 @@ from typing import Any
 from fuzz_target import Target, joined, parts_of
 
 from opfl_chain.chain.abi import UnknownCustomError, decode_revert, encode, selector
-from opfl_chain.chain.bindings import Jobs, Slashing
+from opfl_chain.chain.bindings import Charges, Jobs
 from opfl_chain.chain.bindings.errors import AlreadyPenalised
 from opfl_chain.chain.bindings.events import BeaconPublished, Captured
 from opfl_chain.chain.contracts.contract import Log, decode_event, plain
@@ -17,7 +17,7 @@ from opfl_chain.chain.rpc import Rpc
 from opfl_chain.protocol.identifiers import RoundId
 
 ADDRESS = "0x" + "11" * 20
-SLASH = ("(uint8,uint8,uint32,uint96)",)
+CHARGE = ("(uint8,uint32,uint96)",)
 DOMAIN = ("bytes1", "string", "string", "uint256", "address", "bytes32", "uint256[]")
 NOT_UTF8 = encode(["bytes"], [b"\xff"])
 FAR_AWAY = encode(["uint256", "uint256"], [32, 2**255])
@@ -33,8 +33,8 @@ class AnsweringRpc(Rpc):
         return self._answer
 
 
-def decode_slash(data: bytes) -> Any:
-    return Slashing(AnsweringRpc(data), ADDRESS).slash_of(RoundId(1), ADDRESS)
+def decode_charge(data: bytes) -> Any:
+    return Charges(AnsweringRpc(data), ADDRESS).charge_of(RoundId(1), ADDRESS)
 
 
 def decode_domain(data: bytes) -> Any:
@@ -87,11 +87,11 @@ def penalised(fault: int) -> bytes:
 
 NODE_TARGETS = {
     "view-of-a-struct": Target(
-        decode_slash,
-        lambda slash: encoder(SLASH)([slash]),
+        decode_charge,
+        lambda charge: encoder(CHARGE)([charge]),
         (UnexpectedData,),
-        (encode(SLASH, [(1, 2, 3, 4)]),),
-        findings=(encode(SLASH, [(99, 2, 3, 4)]),),
+        (encode(CHARGE, [(1, 3, 4)]),),
+        findings=(encode(CHARGE, [(99, 3, 4)]),),
     ),
     "view-of-text": Target(
         decode_domain,

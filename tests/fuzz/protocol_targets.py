@@ -1,29 +1,47 @@
-"""Messages from clients to members, and a job's data on chain."""
+"""Bundles of clients, messages among members, and a job's data on chain."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 
 import numpy as np
-from fuzz_target import Target, joined, parts_of
+from fuzz_target import Target
 
 from opfl_chain.numerics.field import Elements, FieldError
-from opfl_chain.protocol.commitments import Scheme
-from opfl_chain.protocol.delivery import (
-    Delivery,
-    Expected,
-    InputDelivery,
-    decode_delivery,
-    encode_delivery,
-    largest_delivery,
+from opfl_chain.protocol.bundle import (
+    Bundle,
+    BundleKind,
+    Limits,
+    answer_parts,
+    check_bundle,
+    complain,
+    complaint_stands,
+    contribution_parts,
+    open_answer,
+    open_contribution,
+    seal,
 )
-from opfl_chain.protocol.errors import DocumentError, ProtocolError, ShareError
+from opfl_chain.protocol.commitments import Scheme, Subject
+from opfl_chain.protocol.delivery import Expected
+from opfl_chain.protocol.errors import (
+    BundleError,
+    DocumentError,
+    ProtocolError,
+    ShareError,
+)
 from opfl_chain.protocol.policy import Policy
 from opfl_chain.protocol.proof.folding import LAST_VALUES, Answer
 from opfl_chain.protocol.proof.package import ProofForm, ProofPackage, Sharing
 from opfl_chain.protocol.proof.transcript import Transcript
-from opfl_chain.protocol.shares import SharedVector, SharePackage, verify_components
-from opfl_chain.protocol.verdict import FaultReason, Verdict
+from opfl_chain.protocol.sealing import SealingKey
+from opfl_chain.protocol.shares import (
+    SharedVector,
+    SharePackage,
+    commit,
+    share_advice,
+    verify_components,
+)
+from opfl_chain.protocol.verdict import Verdict
 from opfl_chain.rules.paper import PaperBoundary
 from opfl_chain.rules.proved_rule import ProvedBoundary
 from opfl_chain.rules.registry import boundary_from_json
@@ -43,55 +61,89 @@ def decode_package(data: bytes) -> SharePackage:
     return decoded
 
 
-def delivery(scheme: Scheme, rank: int, audited: bool = True, nodes: int = 2) -> bytes:
-    expected = expected_by(scheme, rank)
-    counts = expected.gradient_words, expected.input_words
-    packages = [
-        SharedVector.split(np.arange(count), b"\1" * 32, b"\2" * 32).packages(
-            scheme, [bytes([salt]) * 32 for salt in range(3)]
-        )[rank]
-        for count in (*map(expected.package_words, counts), expected.advice_words)
-    ]
-    gradient, training_input, advice = packages
-    if not audited:
-        return encode_delivery(Delivery(gradient))
-    given = InputDelivery(training_input, b"\3" * 32, (b"\4" * 32,) * nodes)
-    return encode_delivery(Delivery(gradient, given, advice))
-
-
-def expected_by(scheme: Scheme, rank: int) -> Expected:
-    return Expected(scheme, rank, gradient_words=3, input_words=2, advice_words=1)
-
-
-def decode_any_delivery(data: bytes) -> Delivery:
-    """Decode for the member and scheme of the first package."""
-    scheme = Scheme.MPC if data[34:35] == b"\2" else Scheme.SHARES
-    expected = expected_by(scheme, int.from_bytes(data[35:36], "big"))
-    decoded = decode_delivery(data, expected)
-    assert len(data) <= largest_delivery(expected)
-    return decoded
-
-
 PROOF = ProofForm((3, 2, 1, 2, LAST_VALUES))
 
 
-def proof_package(rank: int) -> bytes:
-    sharing = Sharing((b"\1" * 32, b"\2" * 32), b"\3" * 32, Transcript(bytes(32)))
+def sharing() -> Sharing:
+    shared = Sharing((b"\1" * 32, b"\2" * 32), b"\3" * 32, Transcript(bytes(32)))
     for count in PROOF.sizes:
-        sharing.share(Elements.of_integers(np.arange(count)))
-    return sharing.packages()[rank].encode()
+        shared.share(Elements.of_integers(np.arange(count)))
+    return shared
+
+
+def proof_package(rank: int) -> bytes:
+    return sharing().packages()[rank].encode()
 
 
 def decode_proof(data: bytes) -> ProofPackage:
     """Decode for the member that the package names, and use what it holds."""
     decoded = ProofPackage.decode(data, PROOF, int.from_bytes(data[5:6], "big"))
-    assert len(data) <= PROOF.largest_package
     with suppress(ShareError):
         decoded.verify(PROOF)
     for part in decoded.held:
         with suppress(ShareError):
             assert [stage.size for stage in part.stages(PROOF)] == list(PROOF.sizes)
     return decoded
+
+
+EXPECTED = {
+    "plain": Expected(Scheme.SHARES, 0, gradient_words=3, input_words=2),
+    "guided": Expected(Scheme.MPC, 0, gradient_words=3, input_words=2, advice_words=1),
+    "proved": Expected(Scheme.SHARES, 0, gradient_words=3, input_words=2, proof=PROOF),
+}
+SEALING_KEYS = [SealingKey(bytes([seat + 1]) * 32) for seat in range(3)]
+CONTEXT = b"\7" * 32
+
+
+def bundle(kind: BundleKind, replay: str, nodes: int = 2) -> bytes:
+    expected = EXPECTED[replay]
+    if kind is BundleKind.CONTRIBUTION:
+        parts = contribution_parts(
+            commit(expected.scheme, Subject.GRADIENT, np.arange(3), b"\1" * 32)
+        )
+    else:
+        given = commit(expected.scheme, Subject.INPUT, np.arange(2), b"\2" * 32)
+        advice = share_advice(expected.scheme, np.arange(1), b"\3" * 32)
+        parts = answer_parts(
+            given,
+            [b"\4" * 32] * nodes,
+            advice if replay == "guided" else None,
+            sharing().packages() if replay == "proved" else None,
+        )
+    keys = [key.public for key in SEALING_KEYS]
+    return seal(kind, CONTEXT, parts, keys, b"\5" * 32).encode()
+
+
+def decode_bundle(data: bytes, replay: str) -> Bundle:
+    """Decode the kind that the bundle names, and do with it all that members do."""
+    kind = BundleKind.ANSWER if data[5:6] == b"\2" else BundleKind.CONTRIBUTION
+    expected = EXPECTED[replay]
+    limits = Limits.of(kind, expected)
+    decoded = Bundle.decode(data, limits)
+    assert len(data) <= limits.largest
+    with suppress(ProtocolError):
+        check_bundle(decoded, CONTEXT, expected)
+    for seat, key in enumerate(SEALING_KEYS):
+        opening = open_contribution if kind is BundleKind.CONTRIBUTION else open_answer
+        with suppress(ProtocolError):
+            opening(decoded, seat, key, CONTEXT, expected)
+        with suppress(ProtocolError):
+            complaint = complain(decoded, seat, key, CONTEXT)
+            complaint_stands(decoded, key.public, complaint, CONTEXT, expected)
+    return decoded
+
+
+def bundle_target(replay: str) -> Target:
+    return Target(
+        lambda data: decode_bundle(data, replay),
+        Bundle.encode,
+        (BundleError,),
+        (
+            bundle(BundleKind.CONTRIBUTION, replay),
+            *(bundle(BundleKind.ANSWER, replay, nodes) for nodes in (0, 2, 32)),
+        ),
+        canonical=True,
+    )
 
 
 POLICY = {
@@ -142,11 +194,6 @@ BOUNDARY = {
 }
 
 
-def decode_verdict(data: bytes) -> Verdict:
-    passes, faults = [*parts_of(data), b"", b""][:2]
-    return Verdict.decode(passes, faults)
-
-
 PROTOCOL_TARGETS = {
     "share-package": Target(
         decode_package,
@@ -155,18 +202,7 @@ PROTOCOL_TARGETS = {
         tuple(share_package(scheme, rank) for scheme in Scheme for rank in range(3)),
         canonical=True,
     ),
-    "delivery": Target(
-        decode_any_delivery,
-        encode_delivery,
-        (ShareError,),
-        (
-            *(delivery(scheme, rank) for scheme in Scheme for rank in range(3)),
-            delivery(Scheme.SHARES, 0, audited=False),
-            delivery(Scheme.SHARES, 1, nodes=0),
-            delivery(Scheme.MPC, 2, nodes=32),
-        ),
-        canonical=True,
-    ),
+    **{f"bundle-{replay}": bundle_target(replay) for replay in EXPECTED},
     "proof-package": Target(
         decode_proof,
         ProofPackage.encode,
@@ -214,12 +250,9 @@ PROTOCOL_TARGETS = {
         canonical=True,
     ),
     "verdict": Target(
-        decode_verdict,
-        lambda verdict: joined(verdict.passes_bytes, verdict.faults_bytes),
+        Verdict.decode,
+        lambda verdict: verdict.passes_bytes,
         (ProtocolError,),
-        (
-            joined(b"\x05\x80", b""),
-            joined(b"\x05\x80\0", b"\0\0\0\1\1\0\0\1\0" + bytes([FaultReason.REPLAY_OUTSIDE])),
-        ),
+        (b"\x05\x80", b"\x05\x80\0", b""),
     ),
 }

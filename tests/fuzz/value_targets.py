@@ -34,7 +34,6 @@ from opfl_chain.protocol.advice import AdviceFormat
 from opfl_chain.protocol.commitments import Subject
 from opfl_chain.protocol.errors import DocumentError
 from opfl_chain.protocol.policy import Policy
-from opfl_chain.protocol.verdict import FaultReason
 from opfl_chain.rules.evidence import Evidence, Forms, ReplayOutputs
 
 EXECUTABLE = Executable(
@@ -62,7 +61,7 @@ VALUES = (
     Join(
         PartyConfig(1, ("127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3")), "audit", 9.5, 1.0, 3.0, 2.0
     ),
-    [Finding(FaultReason.NOT_DELIVERED), Finding(None, bytes(range(32)))],
+    [Finding(), Finding(bytes(range(32)))],
     TreeOpening(Subject.INPUT, bytes(32), HELD),
     Evidence(HELD, HELD, None, ReplayOutputs(HELD, totals=HELD)),
     Forms(784, AdviceFormat(6508, 22, 1, 22)),

@@ -48,7 +48,7 @@ from opfl_chain.mpc.session.statistics import OperationCost, RunStatistics, pars
 from opfl_chain.protocol.advice import AdviceFormat
 from opfl_chain.protocol.commitments import Subject
 from opfl_chain.protocol.policy import PAPER_GRID
-from opfl_chain.protocol.verdict import FaultReason
+from opfl_chain.protocol.verdict import Outcome
 from opfl_chain.rules.evidence import Evidence, Forms, ReplayOutputs
 from opfl_chain.rules.paper import PaperBoundary
 from opfl_chain.transport.deadline import Deadline
@@ -126,7 +126,7 @@ EVIDENCE = Evidence(HELD, HELD, None, ReplayOutputs(HELD, totals=HELD))
 
 def test_records_arrive_as_they_were() -> None:
     forms = Forms(784, AdviceFormat(6508, 22, 1, 22))
-    findings = [Finding(FaultReason.NOT_DELIVERED), Finding(None, bytes(range(32)))]
+    findings = [Finding(), Finding(bytes(range(32)))]
     assert through([forms, findings]) == [forms, findings]
     arrived = through(EVIDENCE)
     assert type(arrived) is Evidence and type(arrived.replay) is ReplayOutputs
@@ -183,16 +183,14 @@ def test_a_record_of_other_fields_is_refused(change: Any, reason: str) -> None:
 
 
 def test_arguments_and_results_are_as_annotated() -> None:
-    def procedure(
-        runtime: object, *, count: int, faults: list[FaultReason | None]
-    ) -> tuple[int, ...]:
+    def procedure(runtime: object, *, count: int, faults: list[Outcome | None]) -> tuple[int, ...]:
         del runtime, count, faults
         return ()
 
     faults = [2, None]
     typed = typed_arguments(procedure, {"count": 1, "faults": faults})
-    assert typed["faults"] == [FaultReason.NOT_DELIVERED, None]
-    assert typed["faults"][0] is FaultReason.NOT_DELIVERED
+    assert typed["faults"] == [Outcome.OUTSIDE, None]
+    assert typed["faults"][0] is Outcome.OUTSIDE
     assert typed_result(procedure, [1, 2]) == (1, 2)
     for wrong in ({"count": True}, {"count": "1"}, {"count": 1.0}, {"faults": [9]}, {"faults": 1}):
         with pytest.raises(FrameInvalid, match=f"argument '{next(iter(wrong))}'"):

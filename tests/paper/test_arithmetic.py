@@ -14,6 +14,7 @@ from opfl_chain.paper.deterrence import (
     audited_cheats,
     deterrence,
     rejection_chances,
+    strategy_rows,
     tickets_of,
 )
 from opfl_chain.paper.instances import best_candidates, rejection_rate, success_rate
@@ -132,3 +133,21 @@ def test_undetected_cheat_always_pays() -> None:
             assert row["profit"] == 1
         elif row["audit_rate"] == 0.10:
             assert row["profit"] == pytest.approx(1 - row["deposit"], abs=0.3)
+
+
+def test_no_strategy_pays_at_the_recommended_deposit():
+    rows = strategy_rows(tickets_of(400, 7))
+    names = {row["strategy"] for row in rows}
+    assert {"withhold the answer", "evade", "cheat rarely", "collude with a member"} < names
+    for row in rows:
+        if row["strategy"] == "honest":
+            assert row["gain"] == row["expected_gain"] == 0
+        else:
+            assert row["expected_gain"] < 0, row
+
+
+def test_what_version_1_let_a_cheat_choose_did_pay():
+    rows = {(r["strategy"], r["audit_rate"]): r for r in strategy_rows(tickets_of(2, 7))}
+    for name in ("withhold the answer", "evade", "collude with a member"):
+        assert rows[name, 0.01]["expected_gain_in_version_1"] > 0
+    assert rows["cheat always", 0.01]["expected_gain_in_version_1"] < 0

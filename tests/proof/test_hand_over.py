@@ -4,13 +4,14 @@ import json
 from dataclasses import replace
 
 import pytest
+from opfl_chain.protocol.exchange import settle
 from small_statements import CONTEXT, Case, small_statement
 
 from opfl_chain.numerics.field import MODULUS
+from opfl_chain.protocol.audit_exchange import settle
 from opfl_chain.protocol.commitments import Scheme, Subject, shares_commitment
 from opfl_chain.protocol.delivery import Claim, Delivery, Expected, InputDelivery, check_delivery
 from opfl_chain.protocol.errors import HandOverInvalid
-from opfl_chain.protocol.exchange import settle
 from opfl_chain.protocol.hand_over import HandOver
 from opfl_chain.protocol.inputs import dataset_tree
 from opfl_chain.protocol.proof.answers import Query

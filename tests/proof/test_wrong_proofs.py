@@ -9,11 +9,12 @@ import pytest
 from proof_steps import CONTEXT, cheating, components, honest_step
 
 from opfl_chain.numerics.field import MODULUS
+from opfl_chain.protocol.audit_exchange import Answers, ReportRow, conclude, settle
 from opfl_chain.protocol.errors import ShareError
-from opfl_chain.protocol.exchange import Answers, Conclusion, conclude, settle
 from opfl_chain.protocol.proof.answers import Query
 from opfl_chain.protocol.proof.folding import Answer
 from opfl_chain.protocol.proof.package import ProofComponent, ProofForm, ProofPackage
+from opfl_chain.protocol.verdict import Outcome
 
 STEP = honest_step()
 FORM = ProofForm.of(STEP.statement)
@@ -23,14 +24,9 @@ PACKAGES = cheating(STEP).prove().packages
 @pytest.mark.parametrize("rank", range(3))
 def test_a_package_is_read_as_it_was_sent(rank: int) -> None:
     data = PACKAGES[rank].encode()
-    assert len(data) <= FORM.largest_package
     package = ProofPackage.decode(data, FORM, rank)
     assert package == PACKAGES[rank] and package.encode() == data
     package.verify(FORM)
-
-
-def test_the_largest_package_is_as_large_as_announced() -> None:
-    assert max(len(each.encode()) for each in PACKAGES) == FORM.largest_package
 
 
 @pytest.mark.parametrize("rank", range(3))
@@ -125,30 +121,33 @@ def test_coins_of_another_number_of_stages_are_refused() -> None:
         Query.of(STEP.statement, CONTEXT, fewer)
 
 
-def test_an_answer_to_another_challenge_ends_in_no_verdict() -> None:
+def test_an_answer_to_another_challenge_is_a_lie() -> None:
     """A member that answers on another transcript differs from both other holders."""
     gradient, inputs = components(STEP.gradient, 1), components(STEP.inputs, 5)
     right, other = (
         Query.of(STEP.statement, context, PACKAGES[0].leaves) for context in (CONTEXT, bytes(32))
     )
 
-    def answers(rank: int, query: Query) -> Answers:
-        held = PACKAGES[rank].held
+    def answers(seat: int, query: Query) -> Answers:
+        held = PACKAGES[seat].held
         found = {p.index: query.answer(p, gradient[p.index], inputs[p.index]) for p in held}
-        return Answers.of(rank, query, found)
+        return Answers.of(seat, query, found)
 
-    given = [answers(rank, right) for rank in range(3)]
-    commitments = [each.commitment for each in given]
-    assert conclude(commitments, given) == Conclusion(True)
+    given = {seat: answers(seat, right) for seat in range(3)}
+    rows = {seat: ReportRow(bytes(32), each.commitment) for seat, each in given.items()}
+    assert conclude(rows, given, right.transcript).outcome is Outcome.PASSED
     wrong = answers(1, other)
     # Committed to the one and answering to the other, it is named alone.
-    assert conclude(commitments, [given[0], wrong, given[2]]) == Conclusion(None, (1,))
+    assert conclude(rows, {**given, 1: wrong}).liars == (1,)
     # Relabelled as an answer to the right challenge, it breaks the commitment as well.
     relabelled = replace(wrong, transcript=right.transcript)
-    assert conclude(commitments, [given[0], relabelled, given[2]]) == Conclusion(None, (1,))
-    commitments[1] = wrong.commitment
-    end = conclude(commitments, [given[0], wrong, given[2]])
-    assert end == Conclusion(None, (0, 1), 1)
+    assert conclude(rows, {**given, 1: relabelled}, right.transcript).liars == (1,)
+    rows[1] = replace(rows[1], commitment=wrong.commitment)
+    assert conclude(rows, {**given, 1: wrong}, right.transcript).liars == (1,)
+    # Who does not know the transcript sees that one of both holders lies.
+    end = conclude(rows, {**given, 1: wrong})
+    assert [(each.component, each.seats) for each in end.disputes] == [(1, (0, 1)), (2, (1, 2))]
+    assert end.outcome is None
     part = PACKAGES[1].held[0]
     claimed = {0: given[0].following, 1: wrong.own}
     assert settle(right, part, gradient[1], inputs[1], claimed) == (1,)

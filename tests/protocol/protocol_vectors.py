@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 ROOT = Path(__file__).resolve().parents[2]
-ADDRESSES = {"beacon", "clients", "jobs", "members", "verifyingContract"}
+ADDRESSES = {
+    "beacon",
+    "clients",
+    "jobs",
+    "members",
+    "roundsContract",
+    "standbys",
+    "verifyingContract",
+}
 """The keys of addresses, which stay strings."""
 
 

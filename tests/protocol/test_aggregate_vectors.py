@@ -6,7 +6,6 @@ from protocol_vectors import columns
 
 from opfl_chain.learning.optimizers import optimizer_of
 from opfl_chain.protocol.aggregate import (
-    FEWEST_CONTRIBUTIONS,
     NOTHING,
     aggregate_hash,
     mean_gradient,
@@ -17,6 +16,14 @@ from opfl_chain.protocol.aggregate import (
 from opfl_chain.protocol.policy import AdamW, Sgd
 from opfl_chain.protocol.ring import FixedPoint, unsigned_words, words_of_bytes
 from opfl_chain.protocol.shares import held_indices
+from opfl_chain.protocol.sums import (
+    agree,
+    decode_judged,
+    decode_parts,
+    encode_judged,
+    encode_parts,
+    part_hash,
+)
 
 
 def test_sums():
@@ -31,7 +38,9 @@ def test_sums():
         for rank in range(3):
             own, following = held_indices(rank)
             held = [(components[own], components[following]) for components in shared]
-            for index, component in zip((own, following), sum_components(held), strict=True):
+            found = sum_components(held, len(shared))
+            assert encode_parts([part_hash(part) for part in found]) == case["parts"][rank]
+            for index, component in zip((own, following), found, strict=True):
                 assert component.tobytes() == case["sums"][index]
                 sums[index] = component
         total = open_sum(sums)
@@ -39,9 +48,21 @@ def test_sums():
         assert aggregate_hash(total) == case["hash"]
 
 
+def test_agreements():
+    for case in vectors.load("aggregate")["agreements"]:
+        judged = decode_judged(case["judged"])
+        assert encode_judged(judged) == case["judged"]
+        stated = {seat: decode_parts(data) for seat, data in columns(case, "seats", "stated")}
+        assert [encode_parts(each) for each in stated.values()] == case["stated"]
+        found = agree(stated, judged)
+        assert found.hashes == dict(columns(case, "agreedComponents", "agreed")), case["why"]
+        disputes = {k: list(seats) for k, seats in found.disputes.items()}
+        assert disputes == dict(columns(case, "disputed", "disputedSeats")), case["why"]
+        assert list(found.liars) == case["liars"], case["why"]
+
+
 def test_nothing_to_open():
     vector = vectors.load("aggregate")
-    assert vector["fewestContributions"] == FEWEST_CONTRIBUTIONS
     assert vector["hashOfNothing"] == aggregate_hash(NOTHING)
 
 

@@ -5,14 +5,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from protocol_vectors import addresses, jobs, rounds, words
 
-from opfl_chain.protocol.accumulator import (
-    BatchCommitment,
-    DirectCommitment,
-    accumulate,
-    accumulate_all,
-    batch_leaf,
-    initial_accumulator,
-)
 from opfl_chain.protocol.commitments import Subject, share_hash, shares_commitment
 from opfl_chain.protocol.errors import ProtocolError, WidthError
 from opfl_chain.protocol.identifiers import job_and_number, round_id_of
@@ -22,41 +14,19 @@ from opfl_chain.protocol.randomness import (
     proof_of_possession_message,
     seed_of_signature,
 )
+from opfl_chain.protocol.roll import opening_of, roll_leaf
 
 ADDRESS = "0x" + "11" * 20
-commitments = st.one_of(
-    st.builds(DirectCommitment, addresses, words),
-    st.builds(BatchCommitment, words, st.integers(0, 2**32 - 1)),
-)
-histories = st.lists(commitments, max_size=6)
-accumulators = st.binary(min_size=28, max_size=28)
+openings = st.tuples(st.integers(0, 2**256 - 1), addresses, jobs, rounds, words, words)
 
 
-@given(accumulators, histories, histories)
-def test_accumulators_of_different_histories_differ(initial, a, b):
+@given(openings, openings)
+def test_rounds_have_different_openings(a, b):
     assume(a != b)
-    assert accumulate_all(initial, a) != accumulate_all(initial, b)
+    assert opening_of(*a) != opening_of(*b)
 
 
-@given(accumulators, commitments, commitments)
-def test_accumulator_depends_on_the_order(initial, a, b):
-    assume(a != b)
-    assert accumulate_all(initial, [a, b]) != accumulate_all(initial, [b, a])
-
-
-round_identities = st.tuples(st.integers(0, 2**256 - 1), addresses, jobs, rounds, words)
-
-
-@given(round_identities, round_identities)
-def test_rounds_start_from_different_accumulators(a, b):
-    assume(a != b)
-    assert initial_accumulator(*a) != initial_accumulator(*b)
-
-
-beacon_inputs = st.tuples(st.integers(0, 2**256 - 1), addresses, jobs, rounds, accumulators)
-
-
-@given(beacon_inputs, beacon_inputs)
+@given(openings, openings)
 def test_rounds_have_different_beacon_messages(a, b):
     assume(a != b)
     assert beacon_message(*a) != beacon_message(*b)
@@ -67,13 +37,13 @@ def test_round_id_holds_job_and_number(job, number):
     assert job_and_number(round_id_of(job, number)) == (job, number)
 
 
-batch_entries = st.tuples(jobs, rounds, addresses, words)
+entries = st.tuples(addresses, words)
 
 
-@given(batch_entries, batch_entries)
-def test_batch_leaf_binds_job_round_client_and_commitment(a, b):
+@given(entries, entries)
+def test_leaf_of_the_roll_binds_client_and_content(a, b):
     assume(a != b)
-    assert batch_leaf(*a) != batch_leaf(*b)
+    assert roll_leaf(*a) != roll_leaf(*b)
 
 
 @given(st.lists(words, min_size=2, max_size=9), st.data())
@@ -128,15 +98,15 @@ def test_malformed_components_are_refused(make, message):
         (lambda: share_hash(0, bytes(32), bytes(8)), "seed of component 0 has 8 bytes"),
         (lambda: share_hash(1, bytes(32), b""), "seed of component 1 has 0 bytes"),
         (lambda: shares_commitment(Subject.INPUT, [b""] * 3), "share hash 0 has 0 bytes"),
-        (lambda: batch_leaf(2**64, 0, ADDRESS, bytes(32)), "job is 18446744073709551616"),
-        (lambda: batch_leaf(1, 2**32, ADDRESS, bytes(32)), "round is 4294967296"),
-        (lambda: batch_leaf(True, 0, ADDRESS, bytes(32)), "job is True"),
-        (lambda: batch_leaf(1, 0, ADDRESS[:-1], bytes(32)), "client is '0x1111"),
-        (lambda: batch_leaf(1, 0, ADDRESS[2:], bytes(32)), "client is '1111"),
-        (lambda: batch_leaf(1, 0, "0x" + "aB" * 20, bytes(32)), "checksum is wrong"),
-        (lambda: accumulate(bytes(31), BatchCommitment(bytes(32), 1)), "accumulator has 31"),
-        (lambda: accumulate(bytes(28), BatchCommitment(bytes(32), 2**32)), "count is"),
-        (lambda: accumulate(bytes(28), DirectCommitment(ADDRESS, bytes(1))), "has 1 bytes"),
+        (lambda: opening_of(1, ADDRESS, 2**64, 0, bytes(32), bytes(32)), "job is 1844674407"),
+        (lambda: opening_of(1, ADDRESS, 1, 2**32, bytes(32), bytes(32)), "round is 4294967296"),
+        (lambda: opening_of(1, ADDRESS, True, 0, bytes(32), bytes(32)), "job is True"),
+        (lambda: opening_of(1, ADDRESS, 1, 0, bytes(31), bytes(32)), "model hash has 31 bytes"),
+        (lambda: beacon_message(1, ADDRESS, 1, 0, bytes(28), bytes(32)), "opening has 28 bytes"),
+        (lambda: roll_leaf(ADDRESS[:-1], bytes(32)), "client is '0x1111"),
+        (lambda: roll_leaf(ADDRESS[2:], bytes(32)), "client is '1111"),
+        (lambda: roll_leaf("0x" + "aB" * 20, bytes(32)), "checksum is wrong"),
+        (lambda: roll_leaf(ADDRESS, bytes(33)), "content hash has 33 bytes"),
         (lambda: proof_of_possession_message(1, ADDRESS, ADDRESS, bytes(96)), "public key has 96"),
         (lambda: seed_of_signature(bytes(48)), "signature has 48 bytes, it must have 128"),
     ],
@@ -148,5 +118,5 @@ def test_value_of_wrong_width_is_refused(make, message):
 
 def test_case_of_an_address_does_not_matter():
     checksummed = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
-    lower = batch_leaf(1, 0, checksummed.lower(), bytes(32))
-    assert batch_leaf(1, 0, checksummed, bytes(32)) == lower
+    lower = roll_leaf(checksummed.lower(), bytes(32))
+    assert roll_leaf(checksummed, bytes(32)) == lower

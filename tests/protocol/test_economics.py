@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from opfl_chain.protocol.economics import Deterrence, trade_off
+from opfl_chain.protocol.economics import BestResponse, Deterrence, trade_off
 from opfl_chain.protocol.errors import EconomicsError
 
 PAPER = Deterrence()
@@ -84,3 +84,75 @@ def test_no_rates_are_refused():
 def test_senseless_assumption_is_refused(parameters, message):
     with pytest.raises(EconomicsError, match=message):
         Deterrence(**parameters)
+
+
+probabilities = st.floats(0.001, 1)
+amounts = st.floats(0, 1_000)
+
+
+@st.composite
+def responses(draw: st.DrawFn) -> BestResponse:
+    rejection = draw(st.floats(0, 0.4))
+    return BestResponse(
+        saved_cost=draw(st.floats(0.01, 1_000)),
+        outside_gain=draw(amounts),
+        pay=draw(amounts),
+        honest_rejection=rejection,
+        cheapest_penalty=draw(st.floats(rejection + 0.1, 1)),
+        margin=draw(st.floats(0, 10)),
+    )
+
+
+@given(probabilities, responses())
+def test_the_deposit_makes_the_best_response_lose_the_margin(rate, response):
+    deposit = response.required_deposit(rate)
+    lost = response.margin * (response.saved_cost + response.outside_gain)
+    gain = response.expected_gain(rate, deposit)
+    assert gain <= -lost * (1 - 1e-9) + 1e-6
+    if deposit:  # and no lower one does
+        assert isclose(gain, -lost, rel_tol=1e-6, abs_tol=1e-6)
+
+
+@given(probabilities, responses())
+def test_expected_gain_is_the_difference_of_two_strategies(rate, response):
+    """Both are played: an honest client works and is seldom rejected, a cheat does neither."""
+    deposit = 7.0
+    q, pay = response.honest_rejection, response.pay
+    honest = pay * (1 - rate * q) - rate * q * deposit - response.saved_cost
+    lost = rate * response.cheapest_penalty * deposit
+    cheat = pay * (1 - rate) + response.outside_gain - lost
+    found = response.expected_gain(rate, deposit)
+    assert isclose(found, cheat - honest, rel_tol=1e-6, abs_tol=1e-6)
+
+
+def test_a_penalty_that_a_cheat_can_choose_after_the_seed_sets_the_deposit():
+    full, half = BestResponse(), BestResponse(cheapest_penalty=0.5)
+    assert isclose(half.required_deposit(0.1), 2 * full.required_deposit(0.1))
+    assert half.expected_gain(0.1, full.required_deposit(0.1)) > 0  # the full one would not deter
+
+
+def test_pay_alone_can_deter():
+    assert BestResponse(pay=100).required_deposit(0.5) == 0
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"saved_cost": -1}, "saved cost is -1"),
+        ({"pay": float("inf")}, "pay is inf"),
+        ({"margin": float("nan")}, "margin is nan"),
+        ({"honest_rejection": 1}, "honest rejection is 1"),
+        ({"cheapest_penalty": 0}, "cheapest penalty is 0"),
+        ({"cheapest_penalty": 1.5}, "cheapest penalty is 1.5"),
+    ],
+)
+def test_impossible_assumptions_of_a_best_response_are_refused(fields, message):
+    with pytest.raises(EconomicsError, match=message):
+        BestResponse(**fields)
+
+
+def test_no_deposit_deters_if_honest_clients_lose_as_much():
+    with pytest.raises(EconomicsError, match="no deposit deters"):
+        BestResponse(honest_rejection=0.2, cheapest_penalty=0.2).required_deposit(0.5)
+    with pytest.raises(EconomicsError, match="audit rate is 0"):
+        BestResponse().required_deposit(0)

@@ -1,4 +1,4 @@
-"""Shares, packages and deliveries against the vectors of docs/SPEC.md."""
+"""Shares and packages against the vectors of docs/SPEC.md."""
 
 import numpy as np
 import protocol_vectors as vectors
@@ -13,12 +13,6 @@ from opfl_chain.protocol.commitments import (
     shares_commitment,
     tree_commitment,
     tree_top,
-)
-from opfl_chain.protocol.delivery import (
-    Expected,
-    decode_delivery,
-    encode_delivery,
-    largest_delivery,
 )
 from opfl_chain.protocol.errors import CommitmentMismatch, ComponentMismatch, ShareError
 from opfl_chain.protocol.ring import words_of_bytes
@@ -108,41 +102,3 @@ def test_gradient_tree():
         assert tree_commitment(Subject.GRADIENT, salt, words) == gradient
         assert tree_commitment(Subject.INPUT, salt, words) == input_
         assert salted_words(words, salt).tobytes() == salted
-
-
-def test_deliveries():
-    vector = vectors.load("delivery")
-    for case in vector["cases"]:
-        scheme, rank = Scheme(case["scheme"]), case["rank"]
-        counts = vector["gradientWords"], vector["inputWords"], case["adviceWords"]
-        expected = Expected(scheme, rank, *counts)
-        delivery = decode_delivery(case["data"], expected)
-        assert delivery.gradient.encode() == case["gradient"]
-        assert (delivery.training_input is not None) is case["audited"]
-        if given := delivery.training_input:
-            assert given.package.encode() == case["input"]
-            assert given.commitment == case["commitment"]
-            assert list(given.proof) == case["proof"]
-        assert (delivery.advice.encode() if delivery.advice else b"") == case["advice"]
-        assert encode_delivery(delivery) == case["data"]
-        assert len(case["data"]) <= largest_delivery(expected)
-
-
-def member_1(vector: dict) -> Expected:
-    counts = vector["gradientWords"], vector["inputWords"], vector["malformedAdviceWords"]
-    return Expected(Scheme.SHARES, 1, *counts)
-
-
-def test_delivery_with_the_longest_proof():
-    vector = vectors.load("delivery")
-    delivery = decode_delivery(vector["longestProof"], member_1(vector))
-    assert len(delivery.training_input.proof) == 32
-    assert encode_delivery(delivery) == vector["longestProof"]
-
-
-def test_malformed_deliveries_are_refused():
-    vector = vectors.load("delivery")
-    for data, why in columns(vector, "malformed", "malformedWhy"):
-        with pytest.raises(ShareError):
-            decode_delivery(data, member_1(vector))
-            pytest.fail(f"accepted: {why}")

@@ -10,18 +10,13 @@ import pytest
 from protocol_vectors import columns
 
 from opfl_chain.protocol import hashing
-from opfl_chain.protocol.accumulator import (
-    BatchCommitment,
-    DirectCommitment,
-    accumulate,
-    accumulate_all,
-    batch_tree,
-    initial_accumulator,
-)
 from opfl_chain.protocol.advice import Advice, AdviceFormat
-from opfl_chain.protocol.economics import split_slash
-from opfl_chain.protocol.errors import DocumentError, EncodingError, VerdictError
-from opfl_chain.protocol.hashing import MerkleTree, keccak256, verify_proof
+from opfl_chain.protocol.audit_exchange import Conclusion, verdict_of
+from opfl_chain.protocol.bundle import content_hash
+from opfl_chain.protocol.economics import BestResponse, split_penalty
+from opfl_chain.protocol.errors import DocumentError, EncodingError
+from opfl_chain.protocol.hashing import MerkleTree, verify_proof
+from opfl_chain.protocol.identifiers import round_id_of
 from opfl_chain.protocol.inputs import InputFormat, dataset_leaf, dataset_tree
 from opfl_chain.protocol.policy import Policy
 from opfl_chain.protocol.randomness import (
@@ -35,16 +30,20 @@ from opfl_chain.protocol.randomness import (
     seed_of_signature,
 )
 from opfl_chain.protocol.ring import FixedPoint, words_of_bytes
+from opfl_chain.protocol.roll import Roll, RollEntry, decode_pairs, opening_of
 from opfl_chain.protocol.signatures import is_canonical
 from opfl_chain.protocol.statements import (
-    Acquittal,
-    DeliveryEnvelope,
-    DeliveryReceipt,
-    GradientCommitment,
+    Answer,
+    AuditOutcome,
+    Contribution,
+    MemberFaultStatement,
+    MemberMessage,
     RoundResult,
+    SeatChange,
     SigningDomain,
 )
-from opfl_chain.protocol.verdict import FaultReason, Verdict, verdict_hash
+from opfl_chain.protocol.statements import Roll as RollStatement
+from opfl_chain.protocol.verdict import Outcome, Verdict, has_passed, passed_clients, verdict_hash
 from opfl_chain.rules.guided import check_guided_replay, excess_of
 from opfl_chain.rules.paper import (
     PaperBoundary,
@@ -184,29 +183,31 @@ def test_guided():
     assert form.encode(advice).tobytes() == vector["encodedAdvice"]
 
 
-def test_batch():
-    vector = vectors.load("batch")
-    commitments = columns(vector, "clients", "commitments")
-    assert_is_tree(batch_tree(vector["job"], vector["round"], commitments), vector)
+def test_opening():
+    vector = vectors.load("opening")
+    names = "jobs", "rounds", "roundIds", "modelHashes", "previousBlocks", "openings"
+    for job, round_, round_id, model, block, opening in columns(vector, *names):
+        here = vector["chainId"], vector["roundsContract"]
+        assert round_id_of(int(job), round_) == int(round_id)
+        assert opening_of(*here, int(job), round_, model, block) == opening
 
 
-def test_accumulator():
-    vector = vectors.load("accumulator")
-    assert len(vector["cases"]) == vector["count"]
+def test_roll():
+    vector = vectors.load("roll")
     for case in vector["cases"]:
-        initial = initial_accumulator(
-            vector["chainId"], vector["jobs"], int(case["job"]), case["round"], case["modelHash"]
-        )
-        assert initial == case["initial"]
-        commitments = [
-            DirectCommitment(client, value) if kind == 1 else BatchCommitment(value, count)
-            for kind, client, value, count in columns(case, "kinds", "clients", "values", "counts")
-        ]
-        accumulator = initial
-        for commitment, expected in zip(commitments, case["accumulators"], strict=True):
-            accumulator = accumulate(accumulator, commitment)
-            assert accumulator == expected
-        assert accumulate_all(initial, commitments) == case["final"]
+        names = "clientIndices", "clients", "commitments", "restHashes", "contentHashes"
+        rows = columns(case, *names)
+        assert all(content_hash(row[2], row[3]) == row[4] for row in rows)
+        entries = [RollEntry(i, client, found, content) for i, client, found, _, content in rows]
+        roll = Roll.of(reversed(entries))
+        assert_is_tree(roll.tree, case)
+        assert (roll.root, roll.count) == (case["root"], case["count"])
+        assert (roll.pairs, roll.pairs_hash) == (case["pairs"], case["pairsHash"])
+        assert decode_pairs(roll.pairs) == columns(case, "clientIndices", "commitments")
+        for entry, proof in zip(entries, case["proofs"], strict=True):
+            assert list(roll.proof(entry.client)) == proof
+        hidden = Roll(roll.entries, is_public=False)
+        assert (hidden.root, hidden.pairs_hash) == (roll.root, vector["hashOfNoPairs"])
 
 
 def test_beacon():
@@ -214,10 +215,10 @@ def test_beacon():
     assert vector["signatureDst"] == SIGNATURE_DST
     assert vector["possessionDst"] == PROOF_OF_POSSESSION_DST
     chain_id, beacon = vector["chainId"], vector["beacon"]
-    for job, round_, accumulator, message in columns(
-        vector, "jobs", "rounds", "accumulators", "messages"
+    for job, round_, opening, root, message in columns(
+        vector, "jobs", "rounds", "openings", "roots", "messages"
     ):
-        assert beacon_message(chain_id, beacon, int(job), round_, accumulator) == message
+        assert beacon_message(chain_id, beacon, int(job), round_, opening, root) == message
     for member, key, message in columns(vector, "members", "publicKeys", "possessionMessages"):
         assert proof_of_possession_message(chain_id, beacon, member, key) == message
     for signature, seed in columns(vector, "signatures", "seeds"):
@@ -245,68 +246,63 @@ def test_signatures():
 def test_verdict():
     vector = vectors.load("verdict")
     for case in vector["cases"]:
-        reasons = columns(case, "faultClients", "faultReasons")
-        faults = {client: FaultReason(reason) for client, reason in reasons}
-        verdict = Verdict.of(frozenset(case["passed"]), faults)
+        verdict = Verdict.of(case["passed"])
         assert verdict.passes_bytes == case["passes"]
-        assert verdict.faults_bytes == case["faults"]
-        assert verdict.hash == case["hash"]
-        assert Verdict.decode(case["passes"], case["faults"]) == verdict
-    assert verdict_hash(vector["zeroPaddedPasses"], b"") == vector["zeroPaddedHash"]
-    assert Verdict.decode(vector["zeroPaddedPasses"], b"").passed == {1}
+        assert verdict.hash == verdict_hash(case["passes"]) == case["hash"]
+        assert Verdict.decode(case["passes"]) == verdict
+        ends = dict(columns(case, "audited", "outcomes"))
+        conclusions = {
+            client: Conclusion(Outcome(end) if end else None) for client, end in ends.items()
+        }
+        assert verdict_of(case["roll"], set(ends), conclusions) == verdict
+        assert [i for i in case["roll"] if has_passed(case["passes"], i)] == case["passed"]
+    assert verdict_hash(vector["zeroPaddedPasses"]) == vector["zeroPaddedHash"]
+    assert passed_clients(vector["zeroPaddedPasses"]) == {1}
 
 
-def test_malformed_verdicts_are_refused():
-    vector = vectors.load("verdict")
-    for passes, faults, why in columns(
-        vector, "malformedPasses", "malformedFaults", "malformedWhy"
-    ):
-        with pytest.raises(VerdictError):
-            Verdict.decode(passes, faults)
-            pytest.fail(f"accepted: {why}")
+def test_outcomes_have_the_numbers_that_members_sign():
+    names = columns(vectors.load("verdict"), "outcomeNames", "outcomeNumbers")
+    assert [(each.name.lower(), each.value) for each in Outcome] == names
 
 
 def test_statements():
     vector = vectors.load("statements")
     domain = SigningDomain(vector["chainId"], vector["verifyingContract"])
     assert domain.separator == vector["domainSeparator"]
-    ids = [(int(job), round_) for job, round_ in columns(vector, "jobs", "rounds")]
-    clients = vector["clients"]
-    for i, (job, round_) in enumerate(ids):
-        commitment = GradientCommitment(job, round_, clients[i], vector["commitments"][i])
-        delivery = keccak256(vector["deliveries"][i])
-        envelope = DeliveryEnvelope(job, round_, clients[i], vector["members"][i], delivery)
-        receipt = DeliveryReceipt(job, round_, clients[i], vector["audited"][i])
-        result = RoundResult(
-            job,
-            round_,
-            vector["verdictHashes"][i],
-            vector["aggregateHashes"][i],
-            vector["modelHashes"][i],
-        )
-        acquittal = Acquittal(job, round_, clients[i])
-        assert commitment.digest(domain) == vector["gradientCommitmentDigests"][i]
-        assert envelope.digest(domain) == vector["deliveryEnvelopeDigests"][i]
-        assert receipt.digest(domain) == vector["deliveryReceiptDigests"][i]
-        assert acquittal.digest(domain) == vector["acquittalDigests"][i]
-        assert result.digest(domain) == vector["roundResultDigests"][i]
-
-
-def test_slashing():
-    vector = vectors.load("slashing")
-    for amount, burn_bps, treasury_bps, members, burn, treasury, each in columns(
-        vector,
-        "amounts",
-        "burnBps",
-        "treasuryBps",
-        "members",
-        "burns",
-        "treasuries",
-        "eachMember",
+    kinds = {
+        "contribution": (Contribution, "clients", "contentHashes"),
+        "answer": (Answer, "clients", "contentHashes"),
+        "roll": (RollStatement, "roots", "counts", "pairsHashes"),
+        "roundResult": (RoundResult, "verdictHashes", "aggregateHashes", "modelHashes"),
+        "auditOutcome": (AuditOutcome, "clients", "outcomes"),
+        "memberMessage": (MemberMessage, "slots", "contentHashes"),
+        "memberFault": (MemberFaultStatement, "members", "faults"),
+    }
+    for name, (kind, *fields) in kinds.items():
+        for job, round_, opening, *values, digest in columns(
+            vector, "jobs", "rounds", "openings", *fields, f"{name}Digests"
+        ):
+            assert kind(int(job), round_, opening, *values).digest(domain) == digest, name
+    for job, epoch, seat, standby, digest in columns(
+        vector, "jobs", "epochs", "seats", "standbys", "seatChangeDigests"
     ):
-        split = split_slash(int(amount), burn_bps, treasury_bps, members)
-        assert (split.burn, split.treasury, split.each_member) == (
-            int(burn),
-            int(treasury),
-            int(each),
-        )
+        assert SeatChange(int(job), epoch, seat, standby).digest(domain) == digest
+
+
+def test_penalties():
+    vector = vectors.load("penalties")
+    names = "amounts", "recipients", "compensations", "treasuryShares"
+    for amount, recipients, compensation, share, burnt, treasury, paid, compensated in columns(
+        vector, *names, "burnt", "treasuries", "paid", "compensated"
+    ):
+        split = split_penalty(int(amount), recipients, int(compensation), share)
+        assert (split.burnt, split.treasury) == (int(burnt), int(treasury))
+        assert list(split.paid) == [int(each) for each in paid]
+        assert sum(split.paid) == int(compensated)
+
+
+def test_deposits():
+    vector = vectors.load("deposits")
+    names = "savedCosts", "outsideGains", "pays", "honestRejections", "cheapestPenalties"
+    for rate, *values, deposit in columns(vector, "auditRates", *names, "margins", "deposits"):
+        assert BestResponse(*values).required_deposit(rate) == deposit

@@ -1,4 +1,4 @@
-"""A client that proves its steps, and what three members find in what it delivers."""
+"""A client that proves its steps, and what three members find in what it seals to them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,24 @@ from opfl_chain.learning.registry import model_of
 from opfl_chain.learning.seeded import initial_parameters
 from opfl_chain.mpc.audit.proved import examine
 from opfl_chain.mpc.replay.default_policy import default_policy
-from opfl_chain.protocol.aggregate import weights_hash
-from opfl_chain.protocol.delivery import Claim, Delivery, Expected, decode_delivery, encode_delivery
-from opfl_chain.protocol.exchange import Report, verdict_of
+from opfl_chain.protocol.audit_exchange import Conclusion, ReportRow, conclude
+from opfl_chain.protocol.bundle import (
+    Bundle,
+    BundleKind,
+    Limits,
+    Parts,
+    check_bundle,
+    complain,
+    complaint_stands,
+    open_answer,
+    open_contribution,
+)
+from opfl_chain.protocol.delivery import Claim, Delivery, Expected
+from opfl_chain.protocol.errors import DoesNotOpen
 from opfl_chain.protocol.identifiers import ClientIndex, RoundNumber
 from opfl_chain.protocol.policy import Policy
-from opfl_chain.protocol.verdict import FaultReason
+from opfl_chain.protocol.proof.package import ProofForm
+from opfl_chain.protocol.sealing import Complaint, derived_key
 from opfl_chain.roles.client.conduct import Conduct, LocalContribution
 from opfl_chain.roles.client.contribution import Contributor, unnamed
 from opfl_chain.rules.proved_rule import ProvedBoundary
@@ -29,6 +41,9 @@ BOUNDARY = reference_boundary(POLICY)
 LAYOUT = model_of(POLICY).layout
 WEIGHTS: NDArray[np.float32] = LAYOUT.flatten(initial_parameters(LAYOUT, 0))
 CLIENT, ROUND = ClientIndex(3), RoundNumber(1)
+OPENING, PLACE = b"\7" * 32, b"\6" * 32
+"""Of the round, and the context of all bundles."""
+KEYS = [derived_key(bytes([seat]) * 32, b"member") for seat in range(3)]
 
 
 def contributor(
@@ -41,29 +56,63 @@ def contributor(
     return Contributor(policy, boundary, data, secret, conduct or Conduct(), rounds=3)
 
 
-def found_by_members(
-    own: Contributor, made: LocalContribution, deliveries: list[Delivery]
-) -> tuple[set[ClientIndex], dict[ClientIndex, FaultReason]]:
-    """Return what three members find, each alone with what it received."""
+def the_form() -> ProofForm:
     tolerance = rule_of(BOUNDARY).tolerance(BOUNDARY)
     assert tolerance is not None
-    form = proof_form(POLICY, tolerance)
+    return proof_form(POLICY, tolerance)
+
+
+def expected_by(seat: int) -> Expected:
+    words = POLICY.input_format.words
+    return Expected(POLICY.commitment_scheme, seat, LAYOUT.size, words, 0, the_form())
+
+
+def sealed(
+    own: Contributor,
+    kind: BundleKind,
+    made: LocalContribution,
+    opening: bytes = OPENING,
+    parts: Parts | None = None,
+) -> Bundle:
+    """Return a bundle for three members, with other parts than the client's if they are given."""
+    parts = parts or own.parts(kind, ROUND, opening, made)
+    return own.seal(kind, opening, PLACE, parts, [key.public for key in KEYS])
+
+
+def found_by_members(
+    own: Contributor, made: LocalContribution, answer: Bundle | None = None
+) -> Conclusion:
+    """Return what three members conclude from what they open, each alone.
+
+    The answer is the client's own, unless another one is given. Who cannot open it complains.
+    """
+    tolerance = rule_of(BOUNDARY).tolerance(BOUNDARY)
+    assert tolerance is not None
     statement = statement_of(POLICY, tolerance, LAYOUT.unflatten(WEIGHTS))
-    commitment = own.committed_gradient(ROUND, made.gradient).commitment
-    claim = Claim(CLIENT, ROUND, commitment, own.dataset.root, audited=True)
-    reports, sheets = [], []
-    for rank, delivery in enumerate(deliveries):
-        words = POLICY.input_format.words
-        expected = Expected(POLICY.commitment_scheme, rank, LAYOUT.size, words, 0, form)
-        received = decode_delivery(encode_delivery(delivery), expected)
-        rows, answers = examine(
+    contribution = sealed(own, BundleKind.CONTRIBUTION, made)
+    answer = answer or sealed(own, BundleKind.ANSWER, made)
+    claim = Claim(CLIENT, ROUND, contribution.commitment, own.dataset.root, audited=True)
+    rows: dict[int, ReportRow | Complaint] = {}
+    words, standing = {}, []
+    for seat, key in enumerate(KEYS):
+        expected = expected_by(seat)
+        received = Bundle.decode(answer.encode(), Limits.of(BundleKind.ANSWER, expected))
+        check_bundle(received, PLACE, expected)
+        gradient = open_contribution(contribution, seat, key, PLACE, expected)
+        try:
+            given, _, proof = open_answer(received, seat, key, PLACE, expected)
+        except DoesNotOpen:
+            complaint = complain(received, seat, key, PLACE)
+            rows[seat] = complaint
+            if complaint_stands(received, key.public, complaint, PLACE, expected):
+                standing.append(seat)
+            continue
+        found = examine(
             expected,
             statement,
-            lambda each, given: unnamed(ROUND, weights_hash(WEIGHTS), each.commitment, given),
+            lambda each, given: unnamed(ROUND, OPENING, each.commitment, given),
             [claim],
-            {CLIENT: received},
+            {CLIENT: Delivery(gradient, given, None, proof)},
         )
-        reports.append(Report(rank, bytes(32), tuple(rows)))
-        sheets.append(answers)
-    found, _ = verdict_of([claim], reports, sheets)
-    return set(found.passed), {fault.client: fault.reason for fault in found.faults}
+        rows[seat], words[seat] = found[CLIENT]
+    return conclude(rows, words, standing=standing)

@@ -15,25 +15,25 @@ def other_lenet():
 
 
 @pytest.fixture
-def job(rehearsal, monkeypatch):
+def job(player, monkeypatch):
     """A job with a policy that names a plug-in, of which nothing is used."""
     named = default_policy("lenet-61706", batch_size=8, audit_rate=0.5)
     named = named.model_copy(update={"plugins": {"model:other-lenet": "ab" * 32}})
     bounds = reference_boundary(named.model_copy(update={"plugins": {}}))
     hashed = bounds.model_copy(update={"policy_hash": "0x" + named.hash.hex()})
-    monkeypatch.setattr(rehearsal, "policy", named, raising=False)
-    monkeypatch.setattr(rehearsal, "boundary", hashed, raising=False)
-    return rehearsal.create_real_job()
+    monkeypatch.setattr(player, "policy", named, raising=False)
+    monkeypatch.setattr(player, "boundary", hashed, raising=False)
+    return player.create_real_job()
 
 
-def test_job_with_a_missing_plugin_is_refused(chain, rehearsal, job):
+def test_job_with_a_missing_plugin_is_refused(chain, player, job):
     with pytest.raises(JobUnusable, match=r"model:other-lenet.*no installed package.*install the"):
-        Job.find(chain.rpc, rehearsal.deployment, job)
+        Job.find(chain.rpc, player.deployment, job)
 
 
-def test_job_with_another_source_of_a_plugin_is_refused(chain, rehearsal, job):
+def test_job_with_another_source_of_a_plugin_is_refused(chain, player, job):
     with (
         MODELS.plugged_in("other-lenet", other_lenet),
         pytest.raises(JobUnusable, match=r"digest abab.*which is installed, has [0-9a-f]{64}"),
     ):
-        Job.find(chain.rpc, rehearsal.deployment, job)
+        Job.find(chain.rpc, player.deployment, job)

@@ -1,15 +1,18 @@
-"""A member does not contradict itself when it is asked twice."""
-
-import threading
+"""A member does not contradict itself when it is asked twice, or after a reorganisation."""
 
 import pytest
 
+from opfl_chain.protocol.bundle import BundleKind
+from opfl_chain.protocol.echo import Signed, Slot
 from opfl_chain.protocol.identifiers import ClientIndex
-from opfl_chain.protocol.verdict import FaultReason, Verdict
-from opfl_chain.roles.member.store import SCHEMA, MemberStore
+from opfl_chain.protocol.roll import RollEntry
+from opfl_chain.protocol.verdict import Outcome
+from opfl_chain.roles.member.store import SCHEMA, MemberStore, SignedBundle
 from opfl_chain.roles.state import State
 
-ALICE, BOB = "0x" + "11" * 20, "0x" + "22" * 20
+ALICE = "0x" + "11" * 20
+HERE, ELSEWHERE = b"\1" * 32, b"\2" * 32
+FIRST, SECOND = Signed(b"first", b"\1" * 65), Signed(b"second", b"\2" * 65)
 
 
 @pytest.fixture
@@ -19,72 +22,64 @@ def store(tmp_path):
     state.close()
 
 
-def test_the_first_delivery_stays(store):
-    assert store.keep_delivery(0, ALICE, b"first")
-    assert store.keep_delivery(0, ALICE, b"first")
-    assert not store.keep_delivery(0, ALICE, b"second")
-    assert store.delivery(0, ALICE) == b"first"
-    assert store.keep_delivery(1, ALICE, b"second") and store.keep_delivery(0, BOB, b"second")
-    assert store.delivered(0) == {ALICE, BOB} and store.count_deliveries(0) == 2
-    assert store.rounds_with_deliveries() == [0, 1]
+def test_the_first_message_of_a_slot_is_what_a_member_says_and_the_second_is_evidence(store):
+    for message in (FIRST, SECOND, FIRST):
+        store.keep_message(HERE, Slot.LIST, 1, message)
+    assert store.first_message(HERE, Slot.LIST, 1) == FIRST
+    assert store.messages(HERE, Slot.LIST, 1) == [FIRST, SECOND]
+    assert store.message(HERE, Slot.LIST, 1, SECOND.hash) == SECOND
+    assert store.first_message(ELSEWHERE, Slot.LIST, 1) is None
 
 
-def test_one_of_many_concurrent_deliveries_is_stored(store):
-    kept = []
-
-    def deliver(body):
-        if store.keep_delivery(0, ALICE, body):
-            kept.append(body)
-
-    threads = [threading.Thread(target=deliver, args=(bytes([n]),)) for n in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert kept == [store.delivery(0, ALICE)]
-
-
-def test_a_delivery_is_replaced_only_if_it_is_still_the_one_that_was_seen(store):
-    store.keep_delivery(0, ALICE, b"first")
-    assert not store.replace_delivery(0, ALICE, b"another", b"second")
-    assert store.replace_delivery(0, ALICE, b"first", b"second")
-    assert not store.replace_delivery(0, ALICE, b"first", b"third")
-    assert store.delivery(0, ALICE) == b"second"
+def test_findings_of_an_opening_stand(store):
+    entry = RollEntry(ClientIndex(0), ALICE, b"\3" * 32, b"\4" * 32)
+    other = RollEntry(ClientIndex(0), ALICE, b"\5" * 32, b"\6" * 32)
+    for entries in ([entry], [other]):
+        store.keep_roll(HERE, entries)
+    for passes in (b"\1", b"\2"):
+        store.keep_verdict(HERE, passes)
+    for outcome in (Outcome.PASSED, Outcome.OUTSIDE):
+        store.keep_outcome(HERE, ALICE, outcome)
+    assert store.roll(HERE) == [entry] and store.roll(ELSEWHERE) == []
+    assert store.verdict(HERE) == b"\1" and store.verdict(ELSEWHERE) is None
+    assert store.outcome(HERE, ALICE) is Outcome.PASSED
+    assert store.outcome(ELSEWHERE, ALICE) is None
 
 
-def test_deliveries_are_forgotten_by_round(store):
-    for number in (0, 1):
-        store.keep_delivery(number, ALICE, b"shares")
-    store.forget_deliveries(0)
-    assert store.delivery(0, ALICE) is None and store.delivery(1, ALICE) == b"shares"
+def test_the_sum_of_one_verdict_of_an_opening_is_revealed(store):
+    assert store.may_sum(HERE, b"one") and store.may_sum(HERE, b"one")
+    assert not store.may_sum(HERE, b"another")
+    assert store.may_sum(ELSEWHERE, b"another")
 
 
-def test_the_first_judgement_stays(store):
-    first = Verdict.of({ClientIndex(0)}, {ClientIndex(1): FaultReason.REPLAY_OUTSIDE})
-    store.keep_judgement(3, first)
-    store.keep_judgement(3, Verdict.of({ClientIndex(1)}, {}))
-    assert store.judgement(3).hash == first.hash and store.judgement(4) is None
+def test_a_referee_never_sees_a_whole_contribution_also_not_in_several_sessions(store):
+    assert [store.may_show(HERE, ALICE, k, most=2) for k in (0, 2, 1, 0)] == [
+        True,
+        True,
+        False,
+        True,
+    ]
+    assert store.may_show(ELSEWHERE, ALICE, 1, most=2)
 
 
-def test_the_first_result_stays(store):
-    store.keep_result(0, b"v", b"a", b"m")
-    store.keep_result(0, b"v", b"a", b"another")
-    assert store.result(0) == (b"v", b"a", b"m") and store.result(1) is None
+def test_echoes_that_counted_are_fixed_when_a_step_ends(store):
+    assert store.concluded(HERE, Slot.LIST) is None
+    store.keep_concluded(HERE, Slot.LIST, {0, 2})
+    store.keep_concluded(HERE, Slot.LIST, {0, 1, 2})
+    assert store.concluded(HERE, Slot.LIST) == {0, 2}
 
 
-def test_the_first_second_replay_stays(store):
-    assert store.second_replay(0, ALICE) is None
-    store.keep_second_replay(0, ALICE, passed=False)
-    store.keep_second_replay(0, ALICE, passed=True)
-    assert store.second_replay(0, ALICE) is False
+def test_hearings_that_find_a_contribution_outside_are_counted_once_each(store):
+    assert [store.keep_found_outside(HERE, ALICE, n) for n in (0, 0, 3)] == [1, 1, 2]
 
 
-def test_the_sum_of_one_verdict_alone_is_told(store):
-    assert store.may_sum(0, b"verdict") and store.may_sum(0, b"verdict")
-    assert not store.may_sum(0, b"another") and store.may_sum(1, b"another")
-
-
-def test_a_partial_signature_is_replaced_because_a_reorganisation_changes_what_is_signed(store):
-    store.keep_partial(0, b"message", b"signature")
-    store.keep_partial(0, b"another", b"other")
-    assert store.partial(0) == (b"another", b"other")
+def test_bundles_are_kept_by_client_and_forgotten_with_the_round(store):
+    kind = BundleKind.CONTRIBUTION
+    for number in (2, 1):
+        bundle = SignedBundle(bytes([number]) * 32, b"body", b"signature")
+        store.keep_bundle(HERE, kind, ALICE, bundle)
+    assert store.bundle_hashes(HERE, kind) == {ALICE: [b"\1" * 32, b"\2" * 32]}
+    assert store.bundle_hashes(HERE, BundleKind.ANSWER) == {}
+    assert store.openings() == [HERE]
+    store.forget(HERE)
+    assert store.openings() == [] and store.bundle(HERE, kind, ALICE, b"\1" * 32) is None

@@ -2,32 +2,42 @@
 
 import logging
 import time
+from types import SimpleNamespace
 
 import pytest
-from roles_support import QuietMember, World
+from played import QuietNode
 
-from opfl_chain.chain.bindings.types import Role
+from opfl_chain.chain.bindings.types import MemberFault, Role
 from opfl_chain.chain.errors import NodeRefused, RpcUnavailable
 from opfl_chain.chain.send.store import State
 from opfl_chain.chain.terms import STAKE
 from opfl_chain.protocol.economics import ETHER
-from opfl_chain.protocol.identifiers import ClientIndex, round_id_of
-from opfl_chain.protocol.verdict import FaultReason, Verdict
 from opfl_chain.roles.client.client import Client
 from opfl_chain.roles.node import Moment
-from opfl_chain.roles.settings import ClientSettings, JobUnusable, ModelMissing, StateForeign
+from opfl_chain.roles.settings import (
+    ClientSettings,
+    DataSettings,
+    JobUnusable,
+    ModelMissing,
+    StateForeign,
+)
 from opfl_chain.transport.errors import TransportError
 from opfl_chain.transport.limits import Limits
 
 
 @pytest.fixture(scope="module")
-def world(rehearsal, tmp_path_factory):
-    with World(rehearsal, tmp_path_factory.mktemp("world"), ranks=(0,), clients=2) as world:
-        yield world
+def world(player, tmp_path_factory):
+    """A job, and the daemon of its first member."""
+    job = player.create_real_job()
+    player.join(job, player.members)
+    player.enrol(job, player.clients[:2])
+    folder = tmp_path_factory.mktemp("world")
+    with QuietNode(player.settings(player.members[0], folder, job)) as member:
+        yield SimpleNamespace(player=player, job=job, member=member)
 
 
 def announce(world, url):
-    return world.rehearsal.contracts.jobs.announce_endpoint(world.job_id, url)
+    return world.player.contracts.jobs.announce_endpoint(world.job, url)
 
 
 def test_a_transaction_is_executed_once_for_its_key(world):
@@ -42,7 +52,7 @@ def test_a_transaction_is_executed_once_for_its_key(world):
 
 def test_a_refusal_is_no_error_and_is_not_asked_for_again_at_once(world, caplog):
     member = world.member
-    call = world.rehearsal.contracts.jobs.open_round(world.job_id)
+    call = world.player.contracts.rounds.open_round(world.job)
     with caplog.at_level(logging.INFO):
         assert not member.send(call, "open too early")
         assert not member.send(call, "open too early")
@@ -52,7 +62,7 @@ def test_a_refusal_is_no_error_and_is_not_asked_for_again_at_once(world, caplog)
 
 def test_an_intent_that_lost_its_nonce_to_a_stranger_is_sent_anew(world, monkeypatch):
     """Somebody used the key elsewhere: the stored transaction can never be mined."""
-    member, rehearsal = world.member, world.rehearsal
+    member, rpc = world.member, world.player.rpc
     monkeypatch.setattr(member.sender._settlement, "_resend_after", 0.2)
     call = announce(world, "https://b.example")
     key = "announce b"
@@ -67,11 +77,11 @@ def test_an_intent_that_lost_its_nonce_to_a_stranger_is_sent_anew(world, monkeyp
         "value": "0x1",
         "nonce": hex(nonce),
     }
-    rehearsal._rpc.request("anvil_impersonateAccount", member.address)
-    rehearsal._rpc.request("eth_sendTransaction", stranger)
-    while rehearsal._rpc.nonce(member.address) == nonce:  # blocks are made after the answer
+    rpc.request("anvil_impersonateAccount", member.address)
+    rpc.request("eth_sendTransaction", stranger)
+    while rpc.nonce(member.address) == nonce:  # blocks are made after the answer
         time.sleep(0.01)
-    rehearsal._rpc.request("anvil_stopImpersonatingAccount", member.address)
+    rpc.request("anvil_stopImpersonatingAccount", member.address)
     assert member.send(call, key)
     member.catch_up()
     assert member.view.endpoints()[member.address] == "https://b.example"
@@ -94,25 +104,25 @@ def test_a_duty_that_cannot_be_done_keeps_nobody_from_the_next(world, caplog):
         raise RpcUnavailable("http://node", "no connection")
 
 
-def test_the_state_of_another_account_is_refused(world, rehearsal, tmp_path):
-    settings = rehearsal.settings(rehearsal.members[1], tmp_path / "one", world.job_id)
-    QuietMember(settings).close()
-    other = rehearsal.settings(rehearsal.members[2], tmp_path / "other", world.job_id)
+def test_the_state_of_another_account_is_refused(world, player, tmp_path):
+    settings = player.settings(player.members[1], tmp_path / "one", world.job)
+    QuietNode(settings).close()
+    other = player.settings(player.members[2], tmp_path / "other", world.job)
     with pytest.raises(StateForeign, match="give this daemon a folder of its own"):
-        QuietMember(other.model_copy(update={"state": settings.state}))
+        QuietNode(other.model_copy(update={"state": settings.state}))
 
 
-def test_a_job_that_is_not_there_is_said_to_be_none(world, rehearsal, tmp_path):
+def test_a_job_that_is_not_there_is_said_to_be_none(world, player, tmp_path):
     with pytest.raises(JobUnusable, match="job 99 does not exist"):
-        QuietMember(rehearsal.settings(rehearsal.members[1], tmp_path, 99))
+        QuietNode(player.settings(player.members[1], tmp_path, 99))
 
 
-def test_a_slow_peer_is_not_cut_off_in_virtual_time(world, rehearsal, tmp_path):
-    settings = rehearsal.settings(rehearsal.members[1], tmp_path, world.job_id)
+def test_a_slow_peer_is_not_cut_off_in_virtual_time(world, player, tmp_path):
+    settings = player.settings(player.members[1], tmp_path, world.job)
     virtual = settings.chain.model_copy(update={"time": "virtual"})
-    with QuietMember(settings) as real:
+    with QuietNode(settings) as real:
         assert real.limits == Limits()
-    with QuietMember(settings.model_copy(update={"chain": virtual})) as member:
+    with QuietNode(settings.model_copy(update={"chain": virtual})) as member:
         assert member.limits.receive_seconds == member.limits.answer_seconds == 600
         assert member.peers._quick._seconds == member.peers._http._seconds == 600
 
@@ -120,7 +130,7 @@ def test_a_slow_peer_is_not_cut_off_in_virtual_time(world, rehearsal, tmp_path):
 def test_health_says_where_a_daemon_is_and_nothing_secret(world):
     world.member.catch_up()
     health = world.member._health()
-    assert health["role"] == "committee" and health["address"] == world.member.address
+    assert health["role"] == "quiet" and health["address"] == world.member.address
     assert health["block"] == world.member.moment.seen
     assert set(health) == {
         "role",
@@ -152,81 +162,77 @@ def leave(node, role, unbond, chain):
     raise AssertionError("it never got its money")
 
 
-def test_members_of_a_job_that_never_started_get_their_stakes_back(rehearsal, chain, tmp_path):
-    job_id = rehearsal.create_real_job()
-    call = rehearsal.contracts.jobs.join_committee(job_id, value=STAKE)
-    rehearsal.send(rehearsal.members[0], call)
-    with QuietMember(rehearsal.settings(rehearsal.members[0], tmp_path, job_id)) as member:
+def test_members_of_a_job_that_never_started_get_their_stakes_back(player, chain, tmp_path):
+    job = player.create_real_job()
+    player.join(job, player.members[:1])
+    with QuietNode(player.settings(player.members[0], tmp_path, job)) as member:
         now = member.catch_up()
         assert not member.view.is_stillborn(now.seen)
-        unbond = rehearsal.contracts.jobs.unbond_stake(job_id)
+        unbond = player.contracts.jobs.unbond_stake(job)
         assert not member.take_money(Role.MEMBER, unbond, now), "too early: the contract refuses"
-        rehearsal.mine_past(member.job.enrolment_end)
+        player.mine_past(member.job.enrolment_end)
         now = member.catch_up()
         assert member.view.is_stillborn(now.seen)
         member._sending.succeeded("unbond")
-        before = rehearsal.balance(member.address)
+        before = player.rpc.balance(member.address)
         leave(member, Role.MEMBER, unbond, chain)
-        assert before + STAKE - rehearsal.balance(member.address) < ETHER // 100  # gas
+        assert before + STAKE - player.rpc.balance(member.address) < ETHER // 100  # gas
 
 
-def test_clients_of_a_job_that_never_started_leave_by_themselves(rehearsal, chain, tmp_path):
-    job_id = rehearsal.create_real_job()
-    settings = rehearsal.settings(rehearsal.clients[0], tmp_path, job_id)
-    with Client(ClientSettings.model_validate(settings.model_dump())) as client:
+def test_clients_of_a_job_that_never_started_leave_by_themselves(player, tmp_path):
+    job = player.create_real_job()
+    data = DataSettings(dataset="synthetic")
+    settings = player.settings(player.clients[0], tmp_path, job, ClientSettings, data=data)
+    with Client(settings) as client:
 
         def act():
             step = client.cursor.catch_up()
             client.act(Moment(step.position, step.target))
 
-        before = rehearsal.balance(client.address)
+        before = player.rpc.balance(client.address)
         act()
-        assert rehearsal.balance(client.address) < before - 9 * ETHER
-        rehearsal.mine_past(client.job.enrolment_end)
+        assert player.rpc.balance(client.address) < before - 9 * ETHER
+        player.mine_past(client.job.enrolment_end)
         act()
         act()
         until, _ = client.view.unbonding(client.address, Role.CLIENT)
-        rehearsal.mine_past(until)
+        player.mine_past(until)
         act()
         assert client.done
-        assert before - rehearsal.balance(client.address) < ETHER // 100
+        assert before - player.rpc.balance(client.address) < ETHER // 100
 
 
-def test_credit_that_comes_late_is_withdrawn_as_well(world, rehearsal, chain):
-    """A slash is executed between the first withdrawal and the last."""
-    member = world.member
-    world.open()
-    world.settle()
-    faults = {ClientIndex(i): FaultReason.COMMITMENT_MISMATCH for i in (0, 1)}
-    verdict = Verdict.of(set(), faults)
-    rehearsal.attest(world.round_id, verdict, (0, 1, 2))
-    for position in (0, 1):
-        rehearsal.request_slash(world.round_id, rehearsal.clients[position], verdict, position)
-    jobs, deposits = rehearsal.contracts.jobs, rehearsal.contracts.deposits
-    for _ in range(8):  # void rounds close the job
-        rehearsal.mine_past(jobs.schedule(jobs_round(world)).finalise + 1)
-        if jobs.progress(world.job_id).closed:
-            break
-        rehearsal.send(rehearsal.operator, jobs.void_round(jobs_round(world)))
-        if jobs.progress(world.job_id).closed:
-            break
-        rehearsal.open_round(world.job_id)
-    world.catch_up()
-    assert member.view.is_closed
-    rehearsal.execute_slash(world.round_id, rehearsal.clients[0])
-    assert not member.take_money(Role.MEMBER, jobs.unbond_stake(world.job_id), member.catch_up())
-    until, _ = (member.catch_up(), member.view.unbonding(member.address, Role.MEMBER))[1]
-    rehearsal.mine_past(until)
-    first = deposits.credit_of(member.address)
-    assert first > 0
-    now = member.catch_up()
-    member.send(deposits.withdraw_credit(member.address), f"withdraw credit at {now.head - 1}")
-    rehearsal.execute_slash(world.round_id, rehearsal.clients[1])
-    assert deposits.credit_of(member.address) == first
-    assert member.take_money(Role.MEMBER, jobs.unbond_stake(world.job_id), member.catch_up())
-    assert deposits.credit_of(member.address) == 0
+def test_an_account_of_the_roster_is_no_client(player, tmp_path):
+    job = player.create_real_job()
+    settings = player.settings(player.standbys[0], tmp_path, job, ClientSettings)
+    with pytest.raises(JobUnusable, match="is a member or standby of job"):
+        Client(settings)
 
 
-def jobs_round(world):
-    number = world.rehearsal.contracts.jobs.progress(world.job_id).next_round - 1
-    return round_id_of(world.job_id, number)
+def test_credit_that_comes_late_is_withdrawn_as_well(player, tmp_path):
+    """Penalties of other members compensate us, between the first withdrawal and the last."""
+    job = player.create_real_job(rounds=1)
+    player.join(job, player.members)
+    player.enrol(job, player.clients[:3])
+    round_id = player.open_round(job)
+    roll = player.roll(round_id, [0, 1, 2])
+    player.commit_roll(round_id, roll)
+    player.publish_partials(round_id, roll, player.members[:1])
+    player.mine_past(player.schedule(round_id).beacon)
+    player.attest(round_id, [0, 1, 2], player.members)
+    player.finalise(round_id)
+    deposits, unbond = player.contracts.deposits, player.contracts.jobs.unbond_stake(job)
+    with QuietNode(player.settings(player.members[0], tmp_path, job)) as member:
+        player.penalise(round_id, player.members[1], MemberFault.WITHHELD)
+        assert not member.take_money(Role.MEMBER, unbond, member.catch_up())
+        member.catch_up()
+        until, _ = member.view.unbonding(member.address, Role.MEMBER)
+        player.mine_past(until)
+        first = deposits.credit_of(member.address)
+        assert first > 0
+        now = member.catch_up()
+        member.send(deposits.withdraw_credit(member.address), f"withdraw credit at {now.head - 1}")
+        player.penalise(round_id, player.members[2], MemberFault.WITHHELD)
+        assert deposits.credit_of(member.address) > 0
+        assert member.take_money(Role.MEMBER, unbond, member.catch_up())
+        assert deposits.credit_of(member.address) == 0

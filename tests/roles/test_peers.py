@@ -3,17 +3,17 @@
 import json
 import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from roles_support import World
+from played import QuietNode
 
+from opfl_chain.chain.keys import sign_statement
 from opfl_chain.protocol.aggregate import aggregate_hash
-from opfl_chain.protocol.identifiers import ClientIndex
-from opfl_chain.protocol.statements import Acquittal, RoundResult
-from opfl_chain.protocol.verdict import Verdict
+from opfl_chain.protocol.statements import RoundResult
 from opfl_chain.roles import peers as peers_module
-from opfl_chain.roles.evidence import two_acquittals, two_results
+from opfl_chain.roles.evidence import two_results
 from opfl_chain.roles.peers import NoEndpoint, hex_field
 from opfl_chain.roles.settings import ModelMissing
 from opfl_chain.transport.errors import TransportError
@@ -22,47 +22,53 @@ from opfl_chain.transport.server import HttpServer
 
 
 @pytest.fixture(scope="module")
-def world(rehearsal, tmp_path_factory):
-    """A decided round."""
-    with World(rehearsal, tmp_path_factory.mktemp("world"), clients=2) as world:
-        world.open()
-        world.settle()
-        rehearsal.attest(world.round_id, Verdict.of({ClientIndex(0), ClientIndex(1)}, {}), (0, 1))
-        world.catch_up()
-        yield world
+def world(player, tmp_path_factory):
+    """A decided round after a seat changed, and a daemon that follows it."""
+    job = player.create_real_job()
+    player.join(job, [*player.members, player.standbys[0]])
+    player.enrol(job, player.clients[:3])
+    player.change_seat(job, 2, player.standbys[0])
+    round_id = player.open_round(job)
+    roll = player.roll(round_id, [0, 1])
+    player.commit_roll(round_id, roll)
+    player.publish_beacon(round_id, roll)
+    player.attest(round_id, [0, 1], player.members[:2])
+    seats = [*player.members[:2], player.standbys[0]]
+    with QuietNode(player.settings(player.operator, tmp_path_factory.mktemp("node"), job)) as node:
+        node.catch_up()
+        yield SimpleNamespace(
+            player=player, job=job, round_id=round_id, node=node, seats=seats, peers=node.peers
+        )
 
 
 @pytest.fixture
 def replaced(world):
-    """Replace the responses of a member for the duration of a test."""
-    opened, before = [], dict(world.member.view.endpoints())
+    """Announce the responses of a seat for the duration of a test."""
+    opened = []
 
-    def replace(rank, handler, pattern="/rounds/{round}/result"):
+    def replace(seat, handler, pattern="/rounds/{round}/result"):
         server = HttpServer("127.0.0.1:0", [Route("GET", pattern, handler)])
         server.start()
         opened.append(server)
-        announce(world, rank, server.url)
+        announce(world, world.seats[seat], server.url)
 
     yield replace
     for server in opened:
         server.close(seconds=0.1)
-    for rank, member in world.members.items():
-        announce(world, rank, before[member.address])
+    for actor in world.seats:
+        if actor.address in world.node.view.endpoints():
+            announce(world, actor, "http://127.0.0.1:1")
 
 
-def announce(world, rank, url):
-    call = world.rehearsal.contracts.jobs.announce_endpoint(world.job_id, url)
-    world.rehearsal.send(world.rehearsal.members[rank], call)
-    world.catch_up()
+def announce(world, actor, url):
+    world.player.announce(world.job, actor, url)
+    world.node.catch_up()
 
 
-def test_a_member_without_an_endpoint_is_a_peer_that_does_not_answer(rehearsal, tmp_path):
-    with World(rehearsal, tmp_path, clients=1, ranks=(0,)) as world:
-        world.catch_up()
-        other = rehearsal.members[1].address
-        with pytest.raises(NoEndpoint, match="no endpoint yet"):
-            world.member.peers.ask_member_json(other, "/health")
-        assert issubclass(NoEndpoint, TransportError)
+def test_a_member_without_an_endpoint_is_a_peer_that_does_not_answer(world):
+    with pytest.raises(NoEndpoint, match="no endpoint yet"):
+        world.peers.ask_member_json(world.player.members[2].address, "/health")
+    assert issubclass(NoEndpoint, TransportError)
 
 
 def test_dripping_peer_is_given_up_in_time(world, replaced, monkeypatch):
@@ -73,12 +79,12 @@ def test_dripping_peer_is_given_up_in_time(world, replaced, monkeypatch):
         return Response.json({})
 
     assert peers_module._QUICK_SECONDS <= 5
-    monkeypatch.setattr(world.member.peers._quick, "_seconds", 0.5)
+    monkeypatch.setattr(world.peers._quick, "_seconds", 0.5)
     replaced(1, drip)
     started = time.monotonic()
     with pytest.raises(TransportError, match="timed out after"):
         path = f"/rounds/{world.round_id}/result"
-        world.member.peers.ask_member_json(world.rehearsal.members[1].address, path)
+        world.peers.ask_member_json(world.seats[1].address, path)
     assert time.monotonic() - started < 60
     gone.set()
 
@@ -90,7 +96,7 @@ def test_response_too_large_or_not_an_object_is_refused(world, replaced, answer)
     replaced(1, lambda _: Response.binary(answer))
     path = f"/rounds/{world.round_id}/result"
     with pytest.raises(TransportError):
-        world.member.peers.ask_member_json(world.rehearsal.members[1].address, path)
+        world.peers.ask_member_json(world.seats[1].address, path)
 
 
 @pytest.mark.parametrize("value", [None, 7, "", "0x", "0x11", "zz" * 32, "0x" + "11" * 33, ["0x"]])
@@ -100,22 +106,27 @@ def test_a_field_has_its_size_or_is_no_field(value):
 
 
 def test_an_announced_url_that_is_none_is_a_peer_that_does_not_answer(world):
-    before = world.member.view.endpoints()[world.rehearsal.members[1].address]
     for url in ("", "javascript:alert(1)", "http://10.0.0.1:1", "http://u:p@127.0.0.1:1", "\x00"):
-        announce(world, 1, url)
+        announce(world, world.seats[1], url)
         with pytest.raises(TransportError):
-            world.member.peers.ask_member(world.rehearsal.members[1].address, "/health")
-    announce(world, 1, before)
+            world.peers.ask_member(world.seats[1].address, "/health")
 
 
-def signed_result(world, rank, aggregate=b"\1" * 32, model=b"\2" * 32, signer=None):
-    statement = RoundResult(
-        world.job_id, world.round.number, world.round.verdict_hash, aggregate, model
-    )
-    member = world.rehearsal.members[rank if signer is None else signer]
-    signature = member.sign(statement, world.rehearsal.domain)
+def signed_result(world, seat, model=b"\2" * 32, signer=None, **changes):
+    round_ = world.node.view.latest_round()
+    facts = {
+        "job": world.job,
+        "round": round_.number,
+        "opening": round_.opening,
+        "verdict_hash": round_.verdict_hash,
+        "aggregate_hash": b"\1" * 32,
+        "model_hash": model,
+    }
+    statement = RoundResult(**(facts | changes))
+    actor = signer or world.seats[seat]
+    signature = sign_statement(actor.account, statement, world.player.domain)
     document = {
-        "aggregate_hash": "0x" + aggregate.hex(),
+        "aggregate_hash": "0x" + "01" * 32,
         "model_hash": "0x" + model.hex(),
         "signature": "0x" + signature.hex(),
     }
@@ -123,7 +134,7 @@ def signed_result(world, rank, aggregate=b"\1" * 32, model=b"\2" * 32, signer=No
 
 
 def results(world):
-    return two_results(world.member.peers, world.member.job, world.round)
+    return two_results(world.peers, world.node.view, world.node.view.latest_round())
 
 
 def test_a_result_needs_two_members_that_say_the_same(world, replaced):
@@ -138,47 +149,43 @@ def test_a_result_needs_two_members_that_say_the_same(world, replaced):
 
 def test_a_result_that_one_member_signs_twice_is_one(world, replaced):
     replaced(0, signed_result(world, 0))
-    replaced(1, signed_result(world, 1, signer=0))
+    replaced(1, signed_result(world, 1, signer=world.seats[0]))
     assert results(world) is None
 
 
-def test_acquittals_are_of_two_members_for_this_client_and_round(world, replaced):
-    client = world.makers[0].actor.address
-    other = world.makers[1].actor.address
+def test_a_result_of_a_member_without_a_seat_does_not_count(world, replaced):
+    replaced(0, signed_result(world, 0))
+    replaced(2, signed_result(world, 2, signer=world.player.members[2]))
+    assert results(world) is None
+    replaced(2, signed_result(world, 2))
+    assert results(world) is not None, "that of who took its seat does"
 
-    def acquittal(rank, whom):
-        statement = Acquittal(world.job_id, world.round.number, whom)
-        signature = world.rehearsal.members[rank].sign(statement, world.rehearsal.domain)
-        return lambda _: Response.json({"signature": "0x" + signature.hex()})
 
-    def found():
-        return two_acquittals(world.member.peers, world.member.job, world.round, client)
-
-    pattern = "/rounds/{round}/acquittals/{client}"
-    replaced(0, acquittal(0, client), pattern)
-    replaced(1, acquittal(1, other), pattern)
-    assert found() is None
-    replaced(2, acquittal(2, client), pattern)
-    assert found() is not None
+@pytest.mark.parametrize("fact", ["opening", "verdict_hash"])
+def test_a_result_for_another_opening_or_verdict_does_not_count(world, replaced, fact):
+    """A member that has not seen a reorganisation signs what nobody can use."""
+    replaced(0, signed_result(world, 0))
+    replaced(1, signed_result(world, 1, **{fact: b"\5" * 32}))
+    assert results(world) is None
 
 
 def test_content_comes_from_any_peer_that_has_it(world, replaced):
-    member, size = world.member, world.member.judging.expected.gradient_words
+    peers, size = world.peers, world.player.boundary.coordinates
     good = bytes(8 * size)
     wanted = aggregate_hash(np.zeros(size, "<i8"))
     pattern = "/aggregates/{hash}"
     replaced(0, lambda _: Response.binary(b"\1" * 8 * size), pattern)
     replaced(1, lambda _: Response.binary(good + b"\0"), pattern)
     with pytest.raises(ModelMissing, match="sent something else"):
-        member.peers.fetch_aggregate(wanted)
+        peers.fetch_aggregate(wanted)
     replaced(2, lambda _: Response.binary(good), pattern)
-    assert not member.peers.fetch_aggregate(wanted).any()
+    assert not peers.fetch_aggregate(wanted).any()
 
 
 def test_bodies_are_counted(world, replaced):
     replaced(1, lambda _: Response.binary(json.dumps({"a": 1}).encode()))
-    before = world.member.peers.traffic.report()
+    before = world.peers.traffic.report()
     path = f"/rounds/{world.round_id}/result"
-    world.member.peers.ask_member_json(world.rehearsal.members[1].address, path)
-    after = world.member.peers.traffic.report()
+    world.peers.ask_member_json(world.seats[1].address, path)
+    after = world.peers.traffic.report()
     assert after["bytes_received"] - before["bytes_received"] == len('{"a": 1}')

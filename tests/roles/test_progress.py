@@ -1,5 +1,7 @@
 """The progress that a daemon reports, and the blocks that it waits for."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from opfl_chain.roles.node import Moment
@@ -76,6 +78,18 @@ def test_every_block_that_is_asked_about_and_has_not_come_is_waited_for():
     assert not now.has_come(20)
     assert not now.has_seen(6), "seen when 8 is the last block"
     assert now.agenda.next_block == 8
+
+
+def test_without_a_roll_nobody_waits_for_the_beacon():
+    schedule = SimpleNamespace(beacon=9)
+    rolled = SimpleNamespace(roll=object(), seed=None, schedule=schedule)
+    now = Moment(seen=5, head=7, agenda=Agenda())
+    assert not now.knows_audited(SimpleNamespace(roll=None, seed=None, schedule=schedule))
+    assert now.agenda.next_block is None
+    assert not now.knows_audited(rolled)
+    assert now.agenda.next_block == 11, "then block 9 is seen"
+    assert now.knows_audited(SimpleNamespace(roll=object(), seed=b"1", schedule=schedule))
+    assert Moment(9, 11).knows_audited(rolled)
 
 
 def test_failed_duty_is_retried_at_the_next_block():

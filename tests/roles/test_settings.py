@@ -84,7 +84,7 @@ def test_binary_file_is_refused(written, tmp_path):
         (SMALLEST.replace("job = 3", "jop = 3"), "chain.jop: Extra inputs are not permitted"),
         (SMALLEST.replace("[account]", "[account]\npasword_file = 'x'"), "account.pasword_file"),
         ("threads = 0\n" + SMALLEST, "threads: "),
-        ('commit = "maybe"\n' + SMALLEST, "commit: Input should be 'direct' or 'relayed'"),
+        ('commit = "direct"\n' + SMALLEST, "commit: Extra inputs are not permitted"),
         (SMALLEST + '[data]\nsplit = "halves"\n', "data.split: "),
         (SMALLEST + "[data]\nparts = 0\n", "data.parts: "),
         ("", "chain: Field required; account: Field required; state: Field required"),
@@ -94,8 +94,9 @@ def test_missing_unknown_or_mistyped_field_is_named(written, text, said):
     assert said in refusal(written(text))
 
 
-def test_a_member_needs_three_addresses(written):
-    text = 'bls_keystore = "bls.json"\nmpc_addresses = ["a:1", "b:1"]\n' + SMALLEST
+@pytest.mark.parametrize("count", [2, 9])
+def test_a_member_needs_the_addresses_of_the_whole_roster(written, count):
+    text = f'bls_keystore = "bls.json"\nmpc_addresses = {["a:1"] * count}\n' + SMALLEST
     assert "mpc_addresses: " in refusal(written(text), MemberSettings)
 
 

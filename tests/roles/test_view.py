@@ -1,158 +1,191 @@
 """The view of a daemon equals the contracts' state, also after a reorganisation."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
-from roles_support import DaemonRehearsal, Maker
+from contract_player import passes_of
 
 from opfl_chain.chain.bindings.types import (
+    ChargeStatus,
     ClientStatus,
     MemberFault,
+    Outcome,
     Role,
     RoundStatus,
-    SlashStatus,
 )
-from opfl_chain.mpc.audit.judge import Rules
-from opfl_chain.mpc.replay.replays import Replays
-from opfl_chain.protocol.identifiers import ClientIndex, JobId
-from opfl_chain.protocol.verdict import FaultReason, Verdict
+from opfl_chain.chain.terms import DEPOSIT, PAY
+from opfl_chain.protocol.identifiers import JobId
 from opfl_chain.roles.job import Job
 from opfl_chain.roles.settings import JobUnusable
 from opfl_chain.roles.view.view import ChainView
 
-URLS = [f"https://member-{i}.example" for i in range(3)]
+URLS = [f"https://member-{i}.example" for i in range(5)]
+EVERYBODY = range(6)
 
 
 @pytest.fixture(scope="module")
-def expected():
-    replays = Replays(DaemonRehearsal.policy)
-    return Rules(DaemonRehearsal.policy, DaemonRehearsal.boundary, replays).expected(0)
+def played(player, chain):
+    """A final round; one with two held audits, a dissenter and no beacon; one without a roll.
 
+    Before the third a standby takes a seat and a client asks for its deposit.
+    """
+    other = player.create_real_job()
+    player.enrol(other, player.clients[:1])  # of another job, which must be ignored
+    job = player.create_real_job(rounds=3)
+    player.join(job, [*player.members, player.standbys[1]])
+    player.enrol(job, player.clients[:6])
+    for url, actor in zip(URLS, player.roster, strict=True):
+        player.announce(job, actor, "http://before")
+        player.announce(job, actor, url)
+    root = player.contracts.jobs.replace_dataset_root(job, b"\7" * 32)
+    player.send(player.clients[5], root)
 
-@pytest.fixture(scope="module")
-def played(rehearsal, chain, expected, tmp_path_factory):
-    """A final round, one with a slash, a dissenter and a batch, a void one; then all leave."""
-    other = rehearsal.create_real_job()
-    job_id = rehearsal.create_real_job(rounds=3)
-    makers = [Maker(client, expected) for client in rehearsal.clients[:6]]
-    rehearsal.join(job_id)
-    rehearsal.enrol_makers(other, makers[:1])  # of another job, which must be ignored
-    rehearsal.enrol_makers(job_id, makers)
-    jobs = rehearsal.contracts.jobs
-    for url, member in zip(URLS, rehearsal.members, strict=True):
-        rehearsal.send(member, jobs.announce_endpoint(job_id, "http://before"))
-        rehearsal.send(member, jobs.announce_endpoint(job_id, url))
-    rehearsal.send(rehearsal.clients[5], jobs.replace_dataset_root(job_id, b"\7" * 32))
+    first = player.open_round(job)
+    roll = player.roll_with(job, first, EVERYBODY, audited=[2], spared=[0])
+    player.commit_roll(first, roll)
+    player.publish_beacon(first, roll)
+    player.attest(first, EVERYBODY, player.members)
+    player.finalise(first)
 
-    first, _ = rehearsal.open_round(job_id)
-    rehearsal.commit_makers(first, makers)
-    rehearsal.publish_beacon(first)
-    everybody = Verdict.of({ClientIndex(i) for i in range(6)}, {})
-    rehearsal.attest(first, everybody, (0, 1, 2))
-    rehearsal.finalise(first, b"\1" * 32, b"\2" * 32)
+    second = player.open_round(job)
+    roll = player.roll(second, range(5))
+    player.commit_roll(second, roll)
+    player.publish_partials(second, roll, player.members[:2])
+    player.mine_past(player.schedule(second).beacon)
+    player.attest(second, [0, 1, 4], player.members[:2])
+    player.attest(second, EVERYBODY[:5], player.members[2:])
+    player.penalise(second, player.members[2], MemberFault.DISSENT)
+    player.hold(second, roll, [0, 1, 4], 2)
+    player.hold(second, roll, [0, 1, 4], 3)
+    player.acquit(second, 3)
+    player.finalise(second)
+    player.send(player.clients[4], player.contracts.jobs.unbond_deposit(job))
+    player.change_seat(job, 2, player.standbys[1])
 
-    second, _ = rehearsal.open_round(job_id)
-    rehearsal.commit_makers(second, makers[:3])
-    rehearsal.commit_batch(second, rehearsal.clients[3:6])
-    rehearsal.publish_partials(second, (0, 1))
-    rehearsal.mine_past(jobs.schedule(second).beacon)
-    faulty = Verdict.of(
-        {ClientIndex(0), ClientIndex(1)}, {ClientIndex(2): FaultReason.COMMITMENT_MISMATCH}
+    third = player.open_round(job)
+    player.void(third, player.schedule(third).roll)
+    player.charge(second, 2, Outcome.OUTSIDE)
+    player.claim(player.clients[0], [first, second], [EVERYBODY, [0, 1, 4]])
+    player.claim_service(player.members[0], [second])
+    player.mine_past(player.schedule(third).attest)
+    player.refund(job)
+    player.send(player.members[0], player.contracts.jobs.unbond_stake(job))
+    return SimpleNamespace(
+        job=Job.find(chain.rpc, player.deployment, job),
+        rounds=[first, second, third],
+        roll=roll,
     )
-    rehearsal.attest(second, faulty, (0, 1))
-    rehearsal.attest(second, everybody, (2,))
-    rehearsal.penalise(second, rehearsal.members[2], MemberFault.VERDICT_DISSENT)
-    rehearsal.request_slash(second, rehearsal.clients[2], faulty, 0)
-    rehearsal.execute_slash(second, rehearsal.clients[2])
-    rehearsal.finalise(second, b"\3" * 32, b"\4" * 32)
-
-    third, _ = rehearsal.open_round(job_id)
-    rehearsal.send(rehearsal.clients[4], jobs.unbond_deposit(job_id))
-    rehearsal.mine_past(jobs.schedule(third).attest + 1)
-    rehearsal.send(rehearsal.operator, jobs.void_round(third))
-    rehearsal.send(rehearsal.members[0], jobs.unbond_stake(job_id))
-    job = Job.find(chain.rpc, rehearsal.deployment, job_id)
-    return job, [first, second, third]
 
 
 @pytest.fixture
-def view(played, rehearsal, chain, tmp_path):
-    job, _ = played
-    view = ChainView(job, tmp_path / "chain.sqlite")
-    with view.cursor(chain.rpc, rehearsal.deployment.block, 0) as cursor:
-        view.cursor_under_test = cursor
+def view(played, player, chain, tmp_path):
+    view = ChainView(played.job, tmp_path / "chain.sqlite")
+    with view.cursor(chain.rpc, player.deployment.block, 0) as cursor:
         cursor.catch_up()
         yield view
     view.close()
 
 
-def test_a_job_is_read_from_the_chain_alone(played, rehearsal):
-    job, _ = played
-    assert job.policy == rehearsal.policy and job.boundary == rehearsal.boundary
-    assert job.terms == rehearsal.contracts.jobs.terms(job.id)
-    assert job.enrolment_end == rehearsal.contracts.jobs.progress(job.id).enrol_deadline
+def test_a_job_is_read_from_the_chain_alone(played, player):
+    job = played.job
+    assert job.policy == player.policy and job.boundary == player.boundary
+    assert job.terms == player.contracts.jobs.terms(job.id)
+    assert job.enrolment_end == player.contracts.jobs.participants(job.id).enrol_deadline
+    assert job.roster == tuple(actor.address for actor in player.roster)
 
 
-def test_a_job_that_is_not_there_is_said_to_be_none(rehearsal, chain):
-    with pytest.raises(JobUnusable, match=r"job 77 does not exist at .* have 2 jobs"):
-        Job.find(chain.rpc, rehearsal.deployment, JobId(77))
+def test_a_job_that_is_not_there_is_said_to_be_none(player, chain):
+    with pytest.raises(JobUnusable, match=r"job 77 does not exist at .* have \d+ jobs"):
+        Job.find(chain.rpc, player.deployment, JobId(77))
 
 
-def test_rounds_are_what_the_contracts_say(view, played, rehearsal):
-    jobs, beacon = rehearsal.contracts.jobs, rehearsal.contracts.beacon
-    _, ids = played
-    assert [each.id for each in view.rounds()] == ids
+def test_rounds_are_what_the_contracts_say(view, played, player):
+    rounds, beacon = player.contracts.rounds, player.contracts.beacon
+    assert [each.id for each in view.rounds()] == played.rounds
     statuses = {RoundStatus.FINALISED: "finalised", RoundStatus.VOID: "void"}
     for each in view.rounds():
-        stated = jobs.round(each.id)
-        assert each.schedule == jobs.schedule(each.id)
+        stated = rounds.round(each.id)
+        assert each.schedule == rounds.schedule(each.id)
+        assert (each.opening, each.epoch, each.opened_at) == (
+            stated.opening,
+            stated.epoch,
+            stated.opened_at,
+        )
         assert (each.verdict_hash or bytes(32)) == stated.verdict_hash
-        assert (each.decided_at or 0) == stated.decided_at
         assert each.over == statuses[stated.status]
         assert (each.seed or bytes(32)) == beacon.seed_of(each.id)
+        assert (each.roll.root if each.roll else bytes(32)) == stated.root
+        assert (each.roll.count if each.roll else 0) == stated.count
+        assert list(view.seats_of(each)) == list(rounds.seats_of(each.id))
         for client in view.clients():
-            assert view.is_audited(each, client) == beacon.is_audited(each.id, client)
-            direct = view.direct_commitment(each.id, client) is not None
-            assert direct == jobs.committed_directly(each.id, client)
-    assert view.is_closed and jobs.progress(played[0].id).closed
-    assert view.latest_round().id == ids[-1]
-    assert [each.id for each in view.finalised_rounds()] == ids[:2]
-    assert [each.next_model_hash for each in view.finalised_rounds()] == [b"\2" * 32, b"\4" * 32]
-    assert jobs.progress(played[0].id).model_hash == b"\4" * 32
+            if each.roll is not None:
+                assert view.is_audited(each, client) == beacon.is_audited(each.id, client)
+    assert view.is_closed and rounds.progress(played.job.id).closed
+    assert view.latest_round().id == played.rounds[-1]
+    assert [each.id for each in view.finalised_rounds()] == played.rounds[:2]
+    final = view.finalised_rounds()[-1].next_model_hash
+    assert rounds.progress(played.job.id).model_hash == final
+    assert view.rounds_opened_since(view.rounds()[1].opened_at) == view.rounds()[1:]
 
 
-def test_batches_and_what_was_committed_directly_are_counted_together(view, played):
-    _, (first, second, third) = played
-    assert view.batch(second)[1] == 3 and view.batch(first) is None
-    assert [view.count_commitments(each) for each in (first, second, third)] == [6, 6, 0]
-    assert list(view.direct_commitments(second)) == list(view.clients())[:3]
+def test_rolls_are_read_from_their_pairs(view, played, player):
+    first, second, third = view.rounds()
+    assert third.roll is None and third.rolled_at is None
+    assert second.rolled_at > second.opened_at
+    commitments = [played.roll.evidence[each.address].commitment for each in player.clients[:5]]
+    assert second.roll.commitments == dict(enumerate(commitments))
+    assert [view.on_roll(second, each.address) for each in player.clients[3:6]] == [
+        True,
+        True,
+        False,
+    ]
+    assert view.on_roll(first, player.clients[5].address)
+    assert not view.on_roll(first, player.operator.address)
+    assert not view.on_roll(third, player.clients[0].address)
 
 
-def test_parties_are_what_the_contracts_say(view, played, rehearsal):
-    job, _ = played
-    jobs, deposits = rehearsal.contracts.jobs, rehearsal.contracts.deposits
+def test_eligible_are_those_who_were_active_when_the_round_opened(view, player):
+    first, second, third = view.rounds()
+    assert [each.index for each in view.eligible(first)] == list(EVERYBODY)
+    assert view.eligible(second) == view.eligible(first)
+    # One is held, one has asked for its deposit. The third was acquitted, and is back.
+    assert [each.index for each in view.eligible(third)] == [0, 1, 3, 5]
+
+
+def test_seats_are_what_the_contracts_say(view, played, player):
+    assert list(view.seats()) == list(player.contracts.jobs.seats(played.job.id))
+    assert view.epoch == player.contracts.jobs.participants(played.job.id).epoch == 1
+    assert view.seats()[2] == player.standbys[1].address
+    assert view.bench() == [player.members[2].address], "the other standby never joined"
+
+
+def test_parties_are_what_the_contracts_say(view, played, player):
+    job, jobs, deposits = played.job, player.contracts.jobs, player.contracts.deposits
     assert len(view.clients()) == 6
     for address, client in view.clients().items():
         stated = jobs.client(job.id, address)
         assert (client.index, client.root) == (stated.index, stated.dataset_root)
-        assert view.client(address) == client
+        assert view.client(address) == view.client_at(client.index) == client
         assert view.client_status(address) is stated.status
         until = deposits.account(job.id, Role.CLIENT, address).withdrawable_at
         assert (view.unbonding(address, Role.CLIENT) or (0, False))[0] == until
-    assert view.client_status(rehearsal.clients[2].address) is ClientStatus.SUSPENDED
-    assert view.client_status(rehearsal.operator.address) is ClientStatus.UNKNOWN
-    assert view.client(rehearsal.operator.address) is None
-    for rank, member in enumerate(rehearsal.members):
-        assert view.has_joined(member.address)
-        assert view.public_key(member.address) == rehearsal.contracts.beacon.key_of(member.address)
-        assert view.endpoints()[member.address] == URLS[rank]
-        assert view.announcements(member.address) == 2
-    assert view.unbonding(rehearsal.members[0].address, Role.MEMBER) is not None
-    assert view.unbonding(rehearsal.members[1].address, Role.MEMBER) is None
+    assert view.client_status(player.clients[2].address) is ClientStatus.SUSPENDED
+    assert view.client_status(player.operator.address) is ClientStatus.UNKNOWN
+    assert view.client(player.operator.address) is None and view.client_at(6) is None
+    for number, actor in enumerate(player.roster):
+        assert view.joined(actor.address) == (number != 3)
+        key = player.sealing_key(actor).public if number != 3 else None
+        assert view.sealing_key(actor.address) == key
+        assert view.public_key(actor.address) == player.contracts.beacon.key_of(actor.address)
+        assert view.endpoints()[actor.address] == URLS[number]
+        assert view.announcements(actor.address) == 2
+    assert view.unbonding(player.members[0].address, Role.MEMBER) is not None
+    assert view.unbonding(player.members[1].address, Role.MEMBER) is None
 
 
-def test_a_status_is_known_for_every_block(view, rehearsal, chain):
-    leaver = rehearsal.clients[4].address
+def test_a_status_is_known_for_every_block(view, player, chain):
+    leaver = player.clients[4].address
     blocks = [
         n
         for n in range(chain.rpc.block_number())
@@ -162,54 +195,66 @@ def test_a_status_is_known_for_every_block(view, rehearsal, chain):
     assert view.client_status(leaver, blocks[0]) is ClientStatus.LEAVING
 
 
-def test_slashes_and_penalties_are_what_the_contracts_say(view, played, rehearsal):
-    _, (_, second, _) = played
-    (slash,) = view.slashes()
-    stated = rehearsal.contracts.slashing.slash_of(second, slash.client)
-    assert (slash.status, slash.captured) == (SlashStatus.EXECUTED, stated.captured)
-    assert (int(slash.reason), slash.executable_at) == (stated.reason, stated.executable_at)
-    assert view.slash(1, slash.client) == slash and view.slash(0, slash.client) is None
-    assert view.pending_slashes() == []
-    for member in rehearsal.members:
+def test_charges_and_penalties_are_what_the_contracts_say(view, played, player):
+    second, contract = view.rounds()[1], player.contracts.charges
+    assert len(view.charges()) == 2
+    for each in view.charges():
+        stated = contract.charge_of(second.id, each.client)
+        assert (each.status, each.held, each.held_at) == (
+            stated.status,
+            stated.held,
+            stated.held_at,
+        )
+        assert view.charge(second, each.client) == each
+        assert each.decided_at > each.held_at and each.round == 1
+    charged, acquitted = (view.charge(second, player.clients[n].address) for n in (2, 3))
+    assert (charged.outcome, charged.held) == (Outcome.OUTSIDE, DEPOSIT)
+    assert (acquitted.status, acquitted.outcome) == (ChargeStatus.ACQUITTED, Outcome.PASSED)
+    assert view.charge(second, player.clients[0].address) is None
+    assert view.undecided() == []
+    for member in player.members:
         for fault in MemberFault:
-            stated = rehearsal.contracts.slashing.is_penalised(second, member.address, fault)
-            assert view.is_penalised(second, member.address, fault) == stated
+            stated = contract.is_penalised(second.id, member.address, fault)
+            assert view.is_penalised(second.id, member.address, fault) == stated
+    (penalty,) = view.penalties()
+    assert (penalty.member, penalty.fault) == (player.members[2].address, MemberFault.DISSENT)
+    assert penalty.amount == played.job.terms.penalties.dissent
 
 
-def test_the_verdict_is_the_one_that_was_decided_not_the_dissenting_one(view, played):
-    second = view.rounds()[1]
-    verdict = view.decided_verdict(second)
-    assert verdict.hash == second.verdict_hash and len(verdict.passed) == 2
+def test_what_was_paid_is_known(view, player):
+    assert view.claims(player.clients[0].address) == {0: PAY.client, 1: PAY.client}
+    assert view.claims(player.members[0].address) == {1: PAY.member}
+    assert view.claims(player.clients[1].address) == {}
+    assert view.is_refunded
+
+
+def test_the_verdict_is_the_one_that_was_decided_not_the_dissenting_one(view):
+    first, second, third = view.rounds()
+    assert view.decided_passes(first) == passes_of(EVERYBODY)
+    assert view.decided_passes(second) == passes_of([0, 1, 4])
     assert len(view.attestations(second.id)) == 3
-    assert view.decided_verdict(view.rounds()[2]) is None
+    assert view.decided_passes(third) is None
 
 
-def test_partial_signatures_are_known(view, played, rehearsal):
-    _, (first, second, _) = played
-    assert view.published_partials(second) == {m.address for m in rehearsal.members[:2]}
+def test_partial_signatures_are_known(view, played, player):
+    first, second, _ = played.rounds
+    assert view.published_partials(second) == {m.address for m in player.members[:2]}
     assert view.published_partials(first) == set()
 
 
-def test_deadlines_are_those_of_the_contracts_to_the_block(view):
-    round_ = view.rounds()[0]
-    commit, beacon = round_.schedule.commit, round_.schedule.beacon
-    assert round_.closed(commit) and not round_.closed(commit - 1)
-    unsettled = replace(round_, seed=None)
-    assert unsettled.settled(beacon) and not unsettled.settled(beacon - 1)
+def test_without_a_roll_nothing_is_settled_and_without_a_seed_after_the_deadline(view):
+    round_, beacon = view.rounds()[1], view.rounds()[1].schedule.beacon
+    assert round_.seed is None and round_.settled(beacon) and not round_.settled(beacon - 1)
+    assert not replace(round_, roll=None).settled(beacon)
+    assert view.rounds()[0].settled(0)
 
 
-def test_rounds_are_found_by_when_they_closed(view):
-    rounds = view.rounds()
-    assert view.rounds_closing_since(rounds[1].schedule.commit) == rounds[1:]
-
-
-def test_a_job_without_all_members_or_without_clients_cannot_start(rehearsal, chain, tmp_path):
-    job_id = rehearsal.create_real_job()
-    jobs = rehearsal.contracts.jobs
-    rehearsal.send(rehearsal.members[0], jobs.join_committee(job_id, value=20 * 10**18))
-    job = Job.find(chain.rpc, rehearsal.deployment, job_id)
+def test_a_job_without_all_members_or_without_clients_cannot_start(player, chain, tmp_path):
+    job_id = player.create_real_job()
+    player.join(job_id, [*player.members[:1], *player.standbys])
+    job = Job.find(chain.rpc, player.deployment, job_id)
     view = ChainView(job, tmp_path / "chain.sqlite")
-    with view.cursor(chain.rpc, rehearsal.deployment.block, 0) as cursor:
+    with view.cursor(chain.rpc, player.deployment.block, 0) as cursor:
         cursor.catch_up()
         assert not view.can_start
         assert view.is_stillborn(job.enrolment_end)
@@ -217,31 +262,66 @@ def test_a_job_without_all_members_or_without_clients_cannot_start(rehearsal, ch
     view.close()
 
 
-def test_reorganisation_is_undone_in_the_view(rehearsal, chain, played, tmp_path):
-    """Two members attest, and both blocks go: the round is undecided again."""
-    makers = [Maker(client, None) for client in rehearsal.clients[:2]]
-    job_id = rehearsal.create_real_job()
-    rehearsal.join(job_id)
-    for maker in makers:
-        rehearsal.send(
-            maker.actor, rehearsal.contracts.jobs.enrol(job_id, b"\1" * 32, value=10 * 10**18)
-        )
-    round_id, _ = rehearsal.open_round(job_id)
-    rehearsal.commit(round_id, rehearsal.clients[:2])
-    rehearsal.publish_beacon(round_id)
-    rehearsal.mine_past(rehearsal.contracts.jobs.schedule(round_id).deliver)
+def test_the_root_alone_does_not_say_who_is_on_the_roll(player, chain, tmp_path):
+    job_id = player.create_real_job(public_roll=False)
+    player.join(job_id, player.members)
+    player.enrol(job_id, player.clients[:3])
+    round_id = player.open_round(job_id)
+    player.commit_roll(round_id, player.roll(round_id, [0, 1]), public=False)
+    view = ChainView(Job.find(chain.rpc, player.deployment, job_id), tmp_path / "chain.sqlite")
+    with view.cursor(chain.rpc, player.deployment.block, 0) as cursor:
+        cursor.catch_up()
+        assert view.latest_round().roll.count == 2
+        assert view.on_roll(view.latest_round(), player.clients[0].address) is None
+    view.close()
+
+
+def test_an_account_that_is_client_and_member_may_be_paid_twice(player, chain, tmp_path):
+    """Nothing forbids it, and no daemon may stumble over it."""
+    job_id = player.create_real_job()
+    both = player.members[0]
+    player.join(job_id, player.members)
+    player.enrol(job_id, [both, *player.clients[:2]])
+    round_id = player.open_round(job_id)
+    roll = player.roll(round_id, [0, 1])
+    player.commit_roll(round_id, roll)
+    player.publish_beacon(round_id, roll)
+    player.attest(round_id, [0, 1], player.members[:2])
+    player.claim(both, [round_id], [[0, 1]])
+    player.claim_service(both, [round_id])
+    view = ChainView(Job.find(chain.rpc, player.deployment, job_id), tmp_path / "chain.sqlite")
+    with view.cursor(chain.rpc, player.deployment.block, 0) as cursor:
+        cursor.catch_up()
+        assert view.claims(both.address) == {0: PAY.client + PAY.member}
+    view.close()
+
+
+def test_a_round_that_is_opened_again_starts_from_nothing(player, chain, tmp_path):
+    """Everything of a round goes with its block, and the next opening is another one."""
+    job_id = player.create_real_job()
+    player.join(job_id, player.members)
+    player.enrol(job_id, player.clients[:3])
+    player.mine_past(player.contracts.jobs.participants(job_id).enrol_deadline)
     chain.mine(1)
-    view = ChainView(Job.find(chain.rpc, rehearsal.deployment, job_id), tmp_path / "chain.sqlite")
-    with view.cursor(chain.rpc, rehearsal.deployment.block, 0) as cursor:
+    view = ChainView(Job.find(chain.rpc, player.deployment, job_id), tmp_path / "chain.sqlite")
+    with view.cursor(chain.rpc, player.deployment.block, 0) as cursor:
+        round_id = player.open_round(job_id)
+        roll = player.roll_with(job_id, round_id, [0, 1, 2], audited=[1])
+        player.commit_roll(round_id, roll)
+        player.publish_beacon(round_id, roll)
+        player.attest(round_id, [0, 2], player.members[:2])
+        player.hold(round_id, roll, [0, 2], 1)
         cursor.catch_up()
         before = view.latest_round()
-        verdict = Verdict.of({ClientIndex(0), ClientIndex(1)}, {})
-        rehearsal.attest(round_id, verdict, (0, 1))
+        assert before.verdict_hash and before.seed and view.undecided()
+        assert view.client_status(player.clients[1].address) is ClientStatus.SUSPENDED
+        opened = player.reopened(job_id, chain, chain.rpc.block_number() - before.opened_at + 1)
         cursor.catch_up()
-        assert view.latest_round().verdict_hash == verdict.hash
-        assert view.decided_verdict(view.latest_round()).hash == verdict.hash
-        chain.reorg(2)
-        cursor.catch_up()
-        assert view.latest_round() == before and before.verdict_hash is None
-        assert view.attestations(round_id) == {}
+        after = view.latest_round()
+        assert after.id == before.id and after.opening == opened.opening != before.opening
+        assert after.name != before.name
+        assert (after.roll, after.seed, after.verdict_hash) == (None, None, None)
+        assert view.attestations(round_id) == {} and view.charges() == []
+        assert view.decided_passes(after) is None
+        assert len(view.eligible(after)) == 3
     view.close()

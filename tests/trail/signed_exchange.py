@@ -2,20 +2,15 @@
 
 from dataclasses import dataclass, field, replace
 
-from opfl_chain.chain.bindings.events import JobCreated
+from opfl_chain.chain.bindings.events import ClientCharged, JobCreated
+from opfl_chain.chain.bindings.types import Outcome
 from opfl_chain.chain.keys import sign_statement
-from opfl_chain.protocol.exchange import Answers, Report, ReportRow, encode_revealed
+from opfl_chain.protocol.audit_exchange import Answers, RefereeReveal, Report, ReportRow, Reveal
+from opfl_chain.protocol.echo import Slot, slot_number
 from opfl_chain.protocol.proof.folding import Answer
-from opfl_chain.protocol.published_answers import (
-    ANSWERS,
-    REPORT,
-    PublishedMessage,
-    audit_statement,
-    encode_round,
-)
+from opfl_chain.protocol.published_answers import PublishedMessage, encode_round
 from opfl_chain.protocol.shares import held_indices
 from opfl_chain.protocol.statements import SigningDomain
-from opfl_chain.protocol.verdict import FaultReason
 from opfl_chain.trail.history import History
 
 SUBJECT = b"\x05" * 32
@@ -26,68 +21,88 @@ REJECTED = Answer(2, 3, 6, 1), *ACCEPTED[1:]
 
 @dataclass
 class Exchange:
-    """The messages of a round whose verdict on chain follows from them, until one is changed."""
+    """The messages of a session that what is on chain follows from, until one is changed."""
 
     played: object
     number: int
+    attempt: int = 0
     subjects: list[bytes] = field(default_factory=lambda: [SUBJECT] * 3)
-    rows: list[list[ReportRow]] = field(default_factory=lambda: [[], [], []])
-    sheets: list[dict[int, Answers]] = field(default_factory=lambda: [{}, {}, {}])
+    rows: list[dict] = field(default_factory=lambda: [{}, {}, {}])
+    words: list[dict] = field(default_factory=lambda: [{}, {}, {}])
+    judged: dict = field(default_factory=dict)
+    """A standby's words, by client and component."""
 
     @classmethod
     def of(cls, played, number):
+        """Return the exchange on all audited clients: who was charged for no answer gave none."""
         self = cls(played, number)
-        history = History(played.trail, next(played.trail.of(JobCreated)))
-        round_ = history.rounds[number]
-        faults = {fault.client: fault.reason for fault in round_.verdict.faults}
-        for claim in history.claims(round_):
-            self.add(claim.audited, faults.get(claim.client))
+        charged = {
+            entry.event.client: entry.event.outcome for entry in self.round.of(ClientCharged)
+        }
+        for client in self.history.contributors(self.round):
+            index = self.history.clients[client].event.index
+            accepted = index in self.round.passed
+            answered = accepted or charged.get(client) is Outcome.OUTSIDE
+            if self.round.is_audited(client) and answered:
+                self.add(index, accepted=accepted)
         return self
 
-    def add(self, audited, fault):
-        """Add the next contribution to all reports, and to the answers if it is audited."""
-        place = len(self.rows[0])
-        at_once = fault not in (None, FaultReason.REPLAY_OUTSIDE)
-        for rank in range(3):
-            if at_once:
-                self.rows[rank].append(ReportRow(fault))
-                continue
-            commitment = bytes(32)
-            if audited:
-                parts = ACCEPTED if fault is None else REJECTED
-                own, following = (parts[index] for index in held_indices(rank))
-                self.sheets[rank][place] = Answers(rank, b"\x07" * 32, own, following)
-                commitment = self.sheets[rank][place].commitment
-            self.rows[rank].append(ReportRow(None, LEAVES, commitment))
+    @property
+    def history(self):
+        return History(self.played.trail, next(self.played.trail.of(JobCreated)))
 
-    def change_answer(self, rank, place, *, commit=True):
-        """Change an answer of a member, with or without its commitment."""
-        old = self.sheets[rank][place]
+    @property
+    def round(self):
+        return self.history.rounds[self.number]
+
+    def add(self, index, *, accepted):
+        """Add the answer of a client to what all members say."""
+        parts = ACCEPTED if accepted else REJECTED
+        for seat in range(3):
+            own, following = (parts[part] for part in held_indices(seat))
+            self.words[seat][index] = Answers(seat, b"\x07" * 32, own, following)
+            self.rows[seat][index] = ReportRow(LEAVES, self.words[seat][index].commitment)
+
+    def change_words(self, seat, index, *, commit=True):
+        """Change the words of a member on its own component, with or without its commitment."""
+        old = self.words[seat][index]
         new = replace(old, own=replace(old.own, rest=old.own.rest + 1))
-        self.sheets[rank][place] = new
+        self.words[seat][index] = new
         if commit:
-            row = replace(self.rows[rank][place], commitment=new.commitment)
-            self.rows[rank][place] = row
+            self.rows[seat][index] = replace(self.rows[seat][index], commitment=new.commitment)
+
+    def number_of(self, seat):
+        """Return the roster number of the member in a seat."""
+        return self.history.roster.index(self.round.seats[seat])
 
     def messages(self):
         found = {}
-        heard = [
-            Report(rank, self.subjects[rank], tuple(self.rows[rank])).encode() for rank in range(3)
-        ]
-        for rank in range(3):
-            body = encode_revealed(rank, heard, self.sheets[rank])
-            found[rank, REPORT] = self.signed(rank, REPORT, heard[rank])
-            found[rank, ANSWERS] = self.signed(rank, ANSWERS, body)
+        for seat in range(3):
+            report = Report(seat, self.subjects[seat], self.rows[seat])
+            number = self.number_of(seat)
+            found[seat, Slot.REPORT] = self.signed(number, Slot.REPORT, report.encode())
+            reveal = Reveal(seat, self.words[seat]).encode()
+            found[seat, Slot.REVEAL] = self.signed(number, Slot.REVEAL, reveal)
+        if self.judged:
+            standby = 3 if self.number_of(2) == 2 else 4
+            body = RefereeReveal(standby, self.judged).encode()
+            found["referee", Slot.REFEREE] = self.signed(standby, Slot.REFEREE, body)
         return found
 
-    def signed(self, rank, stage, body, number=None):
-        trail = self.played.trail
-        statement = audit_statement(
-            trail.job, self.number if number is None else number, stage, body
+    def signed(self, number, slot, body, round_=None):
+        trail, slot = self.played.trail, slot_number(slot, self.attempt)
+        message = PublishedMessage(number, slot, body, b"")
+        statement = message.statement(
+            trail.job, self.number if round_ is None else round_, self.opening
         )
         domain = SigningDomain(trail.chain_id, trail.contracts["Jobs"])
-        account = self.played.rehearsal.members[rank].account
-        return PublishedMessage(rank, stage, body, sign_statement(account, statement, domain))
+        account = self.played.player.roster[number].account
+        return replace(message, signature=sign_statement(account, statement, domain))
 
-    def line(self):
-        return encode_round(self.number, list(self.messages().values())) + "\n"
+    @property
+    def opening(self):
+        return self.round.opened.event.opening
+
+    def line(self, messages=None):
+        messages = self.messages() if messages is None else messages
+        return encode_round(self.number, self.opening, list(messages.values())) + "\n"

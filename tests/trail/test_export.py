@@ -7,9 +7,10 @@ import shutil
 from html.parser import HTMLParser
 
 import pytest
+from played_job import FAULTY, LAST, ROUNDS, SPLIT, WITHHELD
 from tampered_trails import one
 
-from opfl_chain.chain.bindings.events import ClientEnrolled, RoundFinalised, SlashRequested
+from opfl_chain.chain.bindings.events import AuditHeld, ClientEnrolled, RoundFinalised
 from opfl_chain.trail import check_export, write_export
 from opfl_chain.trail.canonical import digest
 from opfl_chain.trail.report import ExportInvalid
@@ -48,16 +49,22 @@ def test_json_holds_every_event_decoded(trail, export):
     assert document["digest"] == digest(document)
     assert (document["chain_id"], document["job"]) == (trail.chain_id, trail.job)
     assert document["contracts"] == trail.contracts
-    requested = one(trail, SlashRequested, 4)
+    held = one(trail, AuditHeld, LAST)
     (found,) = [
         event
         for event in document["events"]
-        if (event["event"], event["round"]) == ("SlashRequested", 4)
+        if (event["event"], event["round"]) == ("AuditHeld", LAST)
     ]
-    assert found["transaction"] == requested.transaction
-    assert (found["block"], found["log_index"]) == requested.place
-    assert found["arguments"]["reason"] == "commitment_mismatch"
-    assert found["arguments"]["captured"] == str(requested.event.captured)
+    assert found["transaction"] == held.transaction
+    assert (found["block"], found["log_index"]) == held.place
+    assert found["arguments"]["client"] == held.event.client
+    assert found["arguments"]["held"] == str(held.event.held)
+    (charged,) = [
+        event["arguments"]["outcome"]
+        for event in document["events"]
+        if event["event"] == "ClientCharged" and event["round"] == WITHHELD
+    ][:1]
+    assert charged == "unanswered"
 
 
 def test_csv_has_a_line_for_every_event(trail, export):
@@ -99,7 +106,7 @@ def test_pages_are_whole_and_need_nothing_from_elsewhere(export):
     pages = sorted(export.glob("*.html"))
     assert [page.name for page in pages] == [
         "index.html",
-        *(f"round-{number:04d}.html" for number in range(5)),
+        *(f"round-{number:04d}.html" for number in range(ROUNDS)),
     ]
     for page in pages:
         reader = read_page(page)
@@ -108,35 +115,41 @@ def test_pages_are_whole_and_need_nothing_from_elsewhere(export):
 
 
 def test_round_page_tells_what_happened(trail, export):
-    said = " ".join(read_page(export / "round-0001.html").words)
+    def said(number):
+        return " ".join(read_page(export / f"round-{number:04d}.html").words)
+
     for words in (
-        "A batch of 4",
+        "8 contributions",
         "dissents",
         "majority",
-        "shares do not open the commitment",
-        "vetoed in block",
-        "executed in block",
-        "verdict dissent",
+        "did not pass",
+        "acquitted in block",
+        "outside the boundary",
+        "not answered in time",
+        "falsehood",
         "audited",
     ):
-        assert words in said, words
-    final = one(trail, RoundFinalised, 1).event
-    assert "0x" + final.model_hash.hex() in said
-    assert "withheld" in " ".join(read_page(export / "round-0002.html").words)
-    assert "as before" in " ".join(read_page(export / "round-0003.html").words)
-    assert "pending" in " ".join(read_page(export / "round-0004.html").words)
+        assert words in said(FAULTY), words
+    final = one(trail, RoundFinalised, FAULTY).event
+    assert "0x" + final.model_hash.hex() in said(FAULTY)
+    for words in ("withheld", "silence", "absence", "silent"):
+        assert words in said(WITHHELD), words
+    assert "as before" in said(SPLIT)
+    for words in ("equivocation", "undecided", "standby 0"):
+        assert words in said(LAST), words
 
 
 def test_index_has_all_parties(trail, export):
     text = (export / "index.html").read_text()
     for entry in trail.of(ClientEnrolled):
         assert entry.event.client in text
-    for member in trail.final_state.terms.members:
+    terms = trail.final_state.terms
+    for member in (*terms.members, *terms.standbys, terms.treasury):
         assert member in text
 
 
 def test_export_of_earlier_holds_after_the_chain_went_on(trail, tmp_path):
-    block = one(trail, RoundFinalised, 1).block
+    block = one(trail, RoundFinalised, FAULTY).block
     write_export(trail.until(block), tmp_path)
     report = check_export(trail, tmp_path)
     assert report.holds, report.first_failure
@@ -144,12 +157,12 @@ def test_export_of_earlier_holds_after_the_chain_went_on(trail, tmp_path):
 
 
 def test_changed_amount_is_named(trail, export):
-    at = next(i for i, e in enumerate(trail.entries) if e.name == "SlashRequested")
-    edit(export, lambda d: d["events"][at]["arguments"].update(captured="1"))
+    at = next(i for i, e in enumerate(trail.entries) if e.name == "AuditHeld")
+    edit(export, lambda d: d["events"][at]["arguments"].update(held="1"))
     failure = check_export(trail, export).first_failure
-    assert failure.finding.fact == f"event {at}, SlashRequested"
+    assert failure.finding.fact == f"event {at}, AuditHeld"
     assert failure.finding.place == trail.entries[at].place
-    assert failure.finding.found == {"captured": "1"}
+    assert failure.finding.found == {"held": "1"}
 
 
 def test_event_that_was_left_out_is_named(trail, export):
@@ -172,6 +185,7 @@ def test_event_that_was_added_is_named(trail, export):
         (lambda d: d["contracts"].update(Jobs="0x00"), "contracts"),
         (lambda d: d.update(block=10**9), "the chain has the block"),
         (lambda d: d["calls"].popitem(), "what was sent in"),
+        (lambda d: d["parents"].popitem(), "blocks before openings"),
         (lambda d: d["events"][3].update(block_hash="0x00"), "event 3"),
     ],
 )

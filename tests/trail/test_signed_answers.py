@@ -1,19 +1,22 @@
-"""Verdicts of proved audits, recomputed from answers that members signed."""
+"""Verdicts of proved audits, recomputed from words that members signed."""
 
 import json
 from dataclasses import replace
 
 import pytest
-from signed_exchange import Exchange
+from played_job import FAULTY, HONEST, LAST, SPLIT, WITHHELD
+from signed_exchange import ACCEPTED, Exchange
 from test_trail_command import opfl_trail
 
-from opfl_chain.protocol.exchange import ReportRow
-from opfl_chain.protocol.published_answers import ANSWERS, REPORT, encode_round
-from opfl_chain.protocol.verdict import FaultReason
+from opfl_chain.protocol.audit_exchange import Report
+from opfl_chain.protocol.echo import Slot
+from opfl_chain.protocol.sealing import derived_key, file_complaint
 from opfl_chain.trail import check_published
 from opfl_chain.trail.report import AnswersUnreadable
 
-HONEST, FAULTY, BATCHED, VOID = 0, 4, 2, 3
+VERDICT = "whether the client passed, as follows from the signed words"
+OUTCOME = "outcome of the audit, as follows from the signed words"
+DECIDED = [HONEST, FAULTY, WITHHELD, LAST]
 
 
 @pytest.fixture
@@ -26,108 +29,302 @@ def check(played, tmp_path):
     return checked
 
 
-def line_of(exchange, messages):
-    return encode_round(exchange.number, list(messages.values())) + "\n"
+def audited(exchange):
+    return min(exchange.words[0])
 
 
-def audited_place(exchange):
-    return min(exchange.sheets[0])
+def member(played, number):
+    return played.player.roster[number].address
 
 
-def member(played, rank):
-    return played.rehearsal.members[rank].address
+def client(played, index):
+    return played.player.clients[index].address
 
 
-@pytest.mark.parametrize("number", [HONEST, FAULTY])
-def test_verdicts_follow_from_signed_answers(played, check, number):
-    report = check(Exchange.of(played, number).line())
+def acquitted(exchange):
+    """The session in which client 2 answered after the round, and passed."""
+    late = Exchange(exchange.played, FAULTY, attempt=1)
+    late.add(2, accepted=True)
+    return late
+
+
+# --- what follows
+
+
+@pytest.mark.parametrize("number", DECIDED)
+def test_verdicts_and_outcomes_follow_from_signed_words(played, check, number):
+    exchange = Exchange.of(played, number)
+    lines = [exchange.line()] + [acquitted(exchange).line()] * (number == FAULTY)
+    report = check(*lines)
     assert report.holds, report.first_failure
     assert report.facts["signed answers"] > 8
-    assert report.notes == ()
+    # A member paid for equivocation in the last round.
+    assert [note for note in report.notes if "two different messages" not in note] == []
 
 
-def test_last_line_of_a_round_counts_and_half_a_line_does_not(played, check):
+def test_last_line_of_a_session_counts_and_half_a_line_does_not(played, check):
     wrong, right = Exchange.of(played, HONEST), Exchange.of(played, HONEST)
-    wrong.subjects[1] = bytes(32)
+    for seat in range(3):
+        wrong.rows[seat], wrong.words[seat] = {}, {}
     assert check(wrong.line(), right.line(), wrong.line()[:100]).holds
     assert not check(right.line(), wrong.line()).holds
 
 
-def test_batch_whose_clients_are_all_judged_is_checked_in_full(played, check):
-    report = check(Exchange.of(played, BATCHED).line())
-    assert report.holds, report.first_failure
-    assert "round 2 has a relayed batch" in report.notes[0]
+def test_client_that_passed_though_its_audit_did_not(played, check):
+    exchange = Exchange.of(played, HONEST)
+    index = audited(exchange)
+    exchange.add(index, accepted=False)
+    (failure,) = check(exchange.line()).failures
+    assert (failure.finding.fact, failure.finding.round) == (VERDICT, HONEST)
+    assert failure.finding.who == client(played, index)
+    assert (failure.finding.expected, failure.finding.found) == (False, True)
 
 
-def test_batch_with_a_client_that_nothing_names_is_compared_by_numbers(played, check):
-    exchange = Exchange.of(played, BATCHED)
-    exchange.rows, exchange.sheets = [[], [], []], [{}, {}, {}]
-    for fault in (None, None, *[FaultReason.REPLAY_OUTSIDE] * 2):
-        exchange.add(True, fault)
-    failure = check(exchange.line()).first_failure
-    assert "numbers of verdicts" in failure.finding.fact
-    assert failure.finding.expected == {"passed": 2, "faults": ["REPLAY_OUTSIDE"] * 2}
-    assert failure.finding.found == {"passed": 2, "faults": ["REPLAY_OUTSIDE"] * 3}
+def test_client_that_did_not_pass_though_its_audit_did(played, check):
+    exchange = Exchange.of(played, LAST)
+    exchange.add(1, accepted=True)
+    (failure,) = check(exchange.line()).failures
+    assert failure.finding.fact == VERDICT
+    assert failure.finding.who == client(played, 1)
+
+
+def test_client_that_passed_without_an_answer(played, check):
+    exchange = Exchange.of(played, HONEST)
+    index = audited(exchange)
+    for seat in range(3):
+        exchange.rows[seat].pop(index)
+        exchange.words[seat].pop(index)
+    (failure,) = check(exchange.line()).failures
+    assert failure.finding.fact == "an audited client that gave no answer passed"
+    assert failure.finding.who == client(played, index)
+
+
+def test_answer_of_a_client_that_is_not_on_the_roll(played, check):
+    exchange = Exchange.of(played, LAST)
+    exchange.add(7, accepted=True)
+    (failure,) = check(exchange.line()).failures
+    assert failure.finding.fact == "client 7, of an answer, is on the roll"
+
+
+def test_charge_for_no_answer_of_a_client_that_answered(played, check):
+    exchange = Exchange.of(played, FAULTY)
+    exchange.add(4, accepted=False)
+    late = acquitted(exchange)
+    (failure,) = check(exchange.line(), late.line()).failures
+    assert (failure.finding.fact, failure.finding.who) == (OUTCOME, client(played, 4))
+    assert (failure.finding.expected, failure.finding.found) == ("OUTSIDE", "UNANSWERED")
+
+
+def test_charge_of_a_client_whose_late_answer_passed(played, check):
+    exchange, late = Exchange.of(played, FAULTY), acquitted(Exchange.of(played, FAULTY))
+    late.add(4, accepted=True)
+    (failure,) = check(exchange.line(), late.line()).failures
+    assert (failure.finding.expected, failure.finding.found) == ("PASSED", "UNANSWERED")
+
+
+def test_acquittal_of_a_client_whose_answer_is_outside(played, check):
+    exchange, late = Exchange.of(played, FAULTY), acquitted(Exchange.of(played, FAULTY))
+    late.add(2, accepted=False)
+    (failure,) = check(exchange.line(), late.line()).failures
+    assert (failure.finding.fact, failure.finding.who) == (OUTCOME, client(played, 2))
+
+
+def test_outcome_whose_session_is_not_published_is_noted(played, check):
+    report = check(Exchange.of(played, FAULTY).line())
+    assert report.holds
+    assert report.notes == (
+        f"round {FAULTY}: the words that led to the outcome passed of {client(played, 2)} are not"
+        " published",
+    )
+
+
+# --- members that lie
 
 
 @pytest.mark.parametrize("liar", range(3))
-def test_a_report_on_other_facts_names_its_member_alone(played, check, liar):
+def test_member_that_was_away_changes_nothing(played, check, liar):
+    exchange = Exchange.of(played, HONEST)
+    messages = {key: each for key, each in exchange.messages().items() if key[0] != liar}
+    report = check(exchange.line(messages))
+    assert report.holds, report.first_failure
+    assert report.notes == ()
+
+
+@pytest.mark.parametrize("liar", range(3))
+def test_report_on_other_facts_does_not_count_and_names_its_member(played, check, liar):
     exchange = Exchange.of(played, HONEST)
     exchange.subjects[liar] = bytes(32)
-    failures = check(exchange.line()).failures
-    assert {each.finding.who for each in failures} - {None, ""} == {member(played, liar)}
+    report = check(exchange.line())
+    assert report.holds, report.first_failure
+    (note,) = report.notes
+    assert f"a message of {member(played, liar)} does not count" in note
 
 
-@pytest.mark.parametrize("liar", range(3))
-def test_a_second_report_names_its_member_or_the_one_that_heard_the_first(played, check, liar):
-    exchange, other = Exchange.of(played, HONEST), Exchange.of(played, HONEST)
-    other.rows[liar][0] = replace(other.rows[liar][0], leaves=bytes(32))
-    messages = exchange.messages() | {(liar, REPORT): other.messages()[liar, REPORT]}
-    (failure,) = check(line_of(exchange, messages)).failures
-    assert member(played, liar) in failure.finding.who
+def test_message_that_cannot_be_read_does_not_count_and_names_its_member(played, check):
+    exchange = Exchange.of(played, HONEST)
+    messages = exchange.messages()
+    messages[1, Slot.REVEAL] = exchange.signed(1, Slot.REVEAL, b"nothing")
+    report = check(exchange.line(messages))
+    assert report.holds, report.first_failure
+    (note,) = report.notes
+    assert f"a message of {member(played, 1)} does not count" in note
 
 
-@pytest.mark.parametrize("liar", range(3))
-def test_one_member_cannot_make_an_unaudited_client_of_a_batch_look_audited(played, check, liar):
-    exchange = Exchange.of(played, BATCHED)
-    exchange.rows, exchange.sheets = [[], [], []], [{}, {}, {}]
-    for audited, fault in ((True, None), (True, FaultReason.REPLAY_OUTSIDE), (False, None)):
-        exchange.add(audited, fault)
-    exchange.add(True, FaultReason.REPLAY_OUTSIDE)
-    exchange.rows[liar][2] = replace(exchange.rows[liar][2], commitment=b"\1" * 32)
-    honest = {member(played, rank) for rank in range(3)} - {member(played, liar)}
-    failures = check(exchange.line()).failures
-    assert not honest & {each.finding.who for each in failures}
+def test_broken_commitment_names_its_member(played, check):
+    exchange = Exchange.of(played, HONEST)
+    index = audited(exchange)
+    exchange.change_words(1, index, commit=False)
+    report = check(exchange.line())
+    assert report.holds, report.first_failure
+    assert report.notes == (
+        f"round {HONEST}: {member(played, 1)} lied about client {index}, and has not paid for it",
+    )
+
+
+def test_lie_that_was_paid_for(played, check):
+    """Member 2 paid for a falsehood in this round."""
+    exchange = Exchange.of(played, FAULTY)
+    exchange.change_words(2, 1, commit=False)
+    notes = check(exchange.line(), acquitted(exchange).line()).notes
+    lie = f"round {FAULTY}: {member(played, 2)} lied about client 1, and paid for it"
+    assert lie in notes
+
+
+def test_rejection_that_one_member_alone_confirms_decides_nothing(played, check):
+    """The charge of client 1 would not follow without the words of the second holder."""
+    exchange = Exchange.of(played, FAULTY)
+    messages = {key: each for key, each in exchange.messages().items() if key[0] != 2}
+    report = check(exchange.line(messages), acquitted(exchange).line())
+    assert report.holds
+    assert any(client(played, 1) in note and "not published" in note for note in report.notes)
+
+
+def test_holders_that_differ_leave_the_audit_undecided(played, check):
+    """The client passed on chain, which does not follow; both suspects are named."""
+    exchange = Exchange.of(played, HONEST)
+    index = audited(exchange)
+    exchange.change_words(1, index)
+    report = check(exchange.line())
+    assert [failure.finding.fact for failure in report.failures] == [VERDICT]
+    (note,) = report.notes
+    assert f"{member(played, 0)} or {member(played, 1)} lied about component 1" in note
+
+
+def test_standby_settles_holders_that_differ_and_names_the_liar(played, check):
+    exchange = Exchange.of(played, HONEST)
+    index = audited(exchange)
+    exchange.change_words(1, index)
+    exchange.judged = {index: {1: ACCEPTED[1]}}
+    report = check(exchange.line())
+    assert report.holds, report.first_failure
+    assert report.notes == (
+        f"round {HONEST}: {member(played, 1)} lied about client {index}, and has not paid for it",
+    )
+
+
+def test_referee_that_has_a_seat(played, check):
+    exchange = Exchange.of(played, LAST)
+    exchange.judged = {1: {1: ACCEPTED[1]}}
+    messages = exchange.messages()
+    body = messages.pop(("referee", Slot.REFEREE)).body
+    messages["referee", Slot.REFEREE] = exchange.signed(3, Slot.REFEREE, body)
+    (failure,) = check(exchange.line(messages)).failures
+    assert failure.finding.fact == "the referee is a standby that has staked"
+    assert failure.finding.who == member(played, 3)
+
+
+def test_report_of_a_standby_without_a_seat(played, check):
+    exchange = Exchange.of(played, HONEST)
+    messages = exchange.messages()
+    messages[2, Slot.REPORT] = exchange.signed(3, Slot.REPORT, messages[2, Slot.REPORT].body)
+    (failure,) = check(exchange.line(messages)).failures
+    assert failure.finding.fact == "who reports has a seat in the round"
+    assert failure.finding.who == member(played, 3)
+
+
+def complaint_of(seat):
+    return file_complaint(derived_key(b"\x01" * 32), seat, derived_key(b"\x02" * 32).public, SOME)
+
+
+SOME = b"\x03" * 32
+
+
+def test_complaint_about_a_client_that_passed_is_a_lie_and_changes_nothing(played, check):
+    exchange = Exchange.of(played, HONEST)
+    index = audited(exchange)
+    exchange.rows[2][index] = complaint_of(2)
+    report = check(exchange.line())
+    assert report.holds, report.first_failure
+    (note,) = report.notes
+    assert f"complains of the answer of client {index}" in note
+
+
+def test_complaint_may_explain_why_a_client_did_not_pass(played, check):
+    exchange = Exchange.of(played, LAST)
+    exchange.add(1, accepted=True)
+    assert not check(exchange.line()).holds
+    exchange.rows[1][1] = complaint_of(1)
+    report = check(exchange.line())
+    assert report.holds, report.first_failure
+    assert "complains of the answer of client 1" in report.notes[-1]
+
+
+def test_words_of_a_member_that_said_two_things_do_not_count(played, check):
+    """Member 0 paid for it in the last round; its words would leave the audit undecided."""
+    exchange = Exchange.of(played, LAST)
+    exchange.add(1, accepted=True)
+    exchange.change_words(0, 1)
+    (failure,) = check(exchange.line()).failures
+    assert (failure.finding.fact, failure.finding.who) == (VERDICT, client(played, 1))
+    assert f"a message of {member(played, 0)} does not count" in check(exchange.line()).notes[0]
+
+
+# --- what is not bound
 
 
 def test_round_that_is_not_decided_is_noted(played, check):
-    exchange = Exchange.of(played, HONEST)
-    exchange.number = VOID
+    exchange = Exchange(played, SPLIT)
     report = check(exchange.line())
     assert report.holds
-    assert report.notes == ("round 3 is not decided: its answers are not checked",)
+    assert report.notes == (f"round {SPLIT} is not decided: its answers are not checked",)
+
+
+def test_round_without_a_report_is_noted(played, check):
+    exchange = Exchange.of(played, HONEST)
+    messages = {key: each for key, each in exchange.messages().items() if key[1] == Slot.REVEAL}
+    report = check(exchange.line(messages))
+    assert report.holds
+    assert report.notes == (
+        f"round {HONEST}: no report is published, so its verdict is not recomputed",
+    )
 
 
 def test_round_that_the_chain_does_not_have(played, check):
-    exchange = Exchange.of(played, HONEST)
-    exchange.number = 77
-    failure = check(exchange.line()).first_failure
+    line = Exchange.of(played, HONEST).line().replace('"round": 0', '"round": 77')
+    failure = check(line).first_failure
     assert (failure.finding.fact, failure.finding.round) == (
         "the chain has the round of the answers",
         77,
     )
 
 
-@pytest.mark.parametrize("stage", [REPORT, ANSWERS])
+def test_answers_of_another_opening_are_not_of_this_round(played, check):
+    content = json.loads(Exchange.of(played, HONEST).line())
+    content["opening"] = "0x" + "11" * 32
+    failures = check(json.dumps(content) + "\n").failures
+    assert failures[0].finding.fact == "opening of the answers"
+
+
+@pytest.mark.parametrize("slot", [Slot.REPORT, Slot.REVEAL])
 @pytest.mark.parametrize("byte", [3, -1])
-def test_bit_of_a_message_names_its_member(played, check, stage, byte):
+def test_bit_of_a_message_names_its_member(played, check, slot, byte):
     exchange = Exchange.of(played, HONEST)
     messages = exchange.messages()
-    body = bytearray(messages[1, stage].body)
+    body = bytearray(messages[1, slot].body)
     body[byte] ^= 1
-    messages[1, stage] = replace(messages[1, stage], body=bytes(body))
-    (failure,) = check(line_of(exchange, messages)).failures
-    assert failure.finding.fact == f"signer of the {stage} of member 1"
+    messages[1, slot] = replace(messages[1, slot], body=bytes(body))
+    (failure,) = check(exchange.line(messages)).failures
+    assert failure.finding.fact == f"signer of the message in slot {int(slot)} of number 1"
     assert failure.finding.expected == failure.finding.who == member(played, 1)
     assert failure.finding.found != member(played, 1)
 
@@ -135,82 +332,41 @@ def test_bit_of_a_message_names_its_member(played, check, stage, byte):
 def test_swapped_signatures_name_both(played, check):
     exchange = Exchange.of(played, HONEST)
     messages = exchange.messages()
-    first, second = messages[0, ANSWERS], messages[2, ANSWERS]
-    messages[0, ANSWERS] = replace(first, signature=second.signature)
-    messages[2, ANSWERS] = replace(second, signature=first.signature)
-    failures = check(line_of(exchange, messages)).failures
+    first, second = messages[0, Slot.REVEAL], messages[2, Slot.REVEAL]
+    messages[0, Slot.REVEAL] = replace(first, signature=second.signature)
+    messages[2, Slot.REVEAL] = replace(second, signature=first.signature)
+    failures = check(exchange.line(messages)).failures
     assert [f.finding.who for f in failures] == [member(played, 0), member(played, 2)]
 
 
-def test_missing_message_is_named(played, check):
+def test_author_that_is_not_on_the_roster(played, check):
     exchange = Exchange.of(played, HONEST)
     messages = exchange.messages()
-    del messages[2, REPORT]
-    (failure,) = check(line_of(exchange, messages)).failures
-    assert failure.finding.fact == "signer of the report of member 2"
-    assert failure.finding.found == "no message"
+    messages[0, Slot.REPORT] = replace(messages[0, Slot.REPORT], number=200)
+    failure = check(exchange.line(messages)).first_failure
+    assert failure.finding.fact == f"signer of the message in slot {int(Slot.REPORT)} of number 200"
 
 
 def test_message_of_another_round_is_named(played, check):
     exchange = Exchange.of(played, HONEST)
     messages = exchange.messages()
-    old = messages[0, ANSWERS]
-    messages[0, ANSWERS] = exchange.signed(0, ANSWERS, old.body, number=1)
-    (failure,) = check(line_of(exchange, messages)).failures
-    assert failure.finding.fact == "signer of the answers of member 0"
-
-
-def test_member_whose_report_is_about_other_facts(played, check):
-    exchange = Exchange.of(played, HONEST)
-    exchange.subjects[2] = b"\x09" * 32
-    failures = check(exchange.line()).failures
-    assert "same policy, boundary, weights" in failures[0].finding.fact
-    assert failures[-1].finding.who == member(played, 2)
-
-
-def test_reports_on_fewer_contributions_than_the_chain_has(played, check):
-    exchange = Exchange.of(played, HONEST)
-    for rank in range(3):
-        exchange.sheets[rank].pop(len(exchange.rows[rank]) - 1, None)
-        exchange.rows[rank].pop()
-    (failure,) = check(exchange.line()).failures
-    assert failure.finding.fact == "contributions in the reports"
-    assert (failure.finding.expected, failure.finding.found) == (8, 7)
-
-
-def test_broken_commitment_names_its_member(played, check):
-    exchange = Exchange.of(played, HONEST)
-    exchange.change_answer(1, audited_place(exchange), commit=False)
-    failures = check(exchange.line()).failures
-    assert "commitment to the answers" in failures[0].finding.fact
-    assert failures[0].finding.who == member(played, 1)
-
-
-def test_holders_that_differ_are_named(played, check):
-    exchange = Exchange.of(played, HONEST)
-    exchange.change_answer(1, audited_place(exchange))
-    failures = check(exchange.line()).failures
-    assert "members 0 and 1 give one answer on component 1" in failures[0].finding.fact
-    assert failures[0].finding.who == f"{member(played, 0)} or {member(played, 1)}"
-    assert "verdict that follows" in failures[1].finding.fact
-
-
-def test_verdict_that_does_not_follow(played, check):
-    exchange = Exchange.of(played, HONEST)
-    for rank in range(3):
-        exchange.rows[rank][0] = ReportRow(FaultReason.NOT_DELIVERED)
-        exchange.sheets[rank].pop(0, None)
-    (failure,) = check(exchange.line()).failures
-    assert failure.finding.fact == "verdict that follows from the signed answers"
-    assert failure.finding.round == HONEST
-
-
-def test_answers_on_other_contributions_than_the_audited_ones(played, check):
-    exchange = Exchange.of(played, HONEST)
-    exchange.sheets[0].pop(audited_place(exchange))
-    (failure,) = check(exchange.line()).failures
-    assert failure.finding.fact == "the messages of a member can be read"
+    old = messages[0, Slot.REVEAL]
+    messages[0, Slot.REVEAL] = exchange.signed(0, Slot.REVEAL, old.body, round_=1)
+    (failure,) = check(exchange.line(messages)).failures
     assert failure.finding.who == member(played, 0)
+
+
+def test_report_in_the_name_of_another_seat_does_not_count(played, check):
+    exchange = Exchange.of(played, HONEST)
+    messages = exchange.messages()
+    false = Report(0, exchange.subjects[1], exchange.rows[0]).encode()
+    messages[1, Slot.REPORT] = exchange.signed(1, Slot.REPORT, false)
+    report = check(exchange.line(messages))
+    assert report.holds
+    assert f"a message of {member(played, 1)} does not count" in report.notes[0]
+
+
+# --- files
 
 
 @pytest.mark.parametrize(
@@ -218,10 +374,10 @@ def test_answers_on_other_contributions_than_the_audited_ones(played, check):
     [
         ("{", "line 1 holds no answers"),
         ("[" * 100_000, "line 1 holds no answers"),
-        ('{"round": 1}', "a round and a list of messages"),
-        ('{"round": -1, "messages": []}', "the round is -1"),
-        ('{"round": true, "messages": []}', "the round is True"),
-        ('{"round": 1, "messages": [1]}', "rank, stage, body and signature"),
+        ('{"round": 1}', "an object with round, opening and a list of messages"),
+        ('{"round": -1, "opening": "0x", "messages": []}', "the opening has 0 bytes"),
+        (f'{{"round": true, "opening": "0x{"00" * 32}", "messages": []}}', "round is True"),
+        (f'{{"round": 1, "opening": "0x{"00" * 32}", "messages": [1]}}', "number, slot, body"),
     ],
 )
 def test_file_that_holds_no_answers_is_a_typed_error(check, line, reason):
@@ -232,11 +388,11 @@ def test_file_that_holds_no_answers_is_a_typed_error(check, line, reason):
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"rank": 3}, "ranks 0, 1 and 2"),
-        ({"stage": "other"}, "stages are report, answers"),
+        ({"number": 256}, "number is 256"),
+        ({"slot": -1}, "slot is -1"),
         ({"body": "00"}, "not hexadecimal with 0x"),
         ({"signature": "0x0g"}, "not hexadecimal"),
-        ({"rank": 1}, "two messages of stage report by member 1"),
+        ({"number": 1}, "two messages in slot 7 by member 1"),
     ],
 )
 def test_message_that_is_malformed_is_a_typed_error(played, check, change, reason):
@@ -249,16 +405,15 @@ def test_message_that_is_malformed_is_a_typed_error(played, check, change, reaso
 def test_command_recomputes_answers(played, tmp_path):
     place = ["--rpc-url", played.chain.rpc_url, "--deployment", played.deployment]
     good, bad = tmp_path / "good.jsonl", tmp_path / "bad.jsonl"
-    good.write_text(Exchange.of(played, HONEST).line() + Exchange.of(played, BATCHED).line())
+    good.write_text(Exchange.of(played, HONEST).line() + Exchange.of(played, WITHHELD).line())
     exchange = Exchange.of(played, HONEST)
-    exchange.change_answer(1, audited_place(exchange))
+    exchange.change_words(1, audited(exchange))
     bad.write_text(exchange.line())
     report = tmp_path / "report.json"
     command = ["verify", *place, "--job", played.job, "--json", report, "--answers", good]
     finished = opfl_trail(*command)
     assert finished.returncode == 0, finished.stdout + finished.stderr
-    assert "round 2 has a relayed batch" in finished.stdout
     assert json.loads(report.read_text())["facts"]["signed answers"] > 20
     refused = opfl_trail(*command, "--answers", bad)
     assert refused.returncode == 1
-    assert "does not hold: signed answers: members 0 and 1 give one answer" in refused.stdout
+    assert f"does not hold: signed answers: {VERDICT}" in refused.stdout

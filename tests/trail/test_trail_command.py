@@ -45,7 +45,8 @@ def test_verify_shows_what_was_checked(place, export, tmp_path):
     finished = opfl_trail_process("verify", *place, "--export", export, "--json", report)
     assert finished.returncode == 0, finished.stdout + finished.stderr
     assert "everything holds" in finished.stdout
-    assert "accumulator" in finished.stdout
+    assert "rolls" in finished.stdout
+    assert "note: roots of rolls are not recomputed" in finished.stdout
     content = json.loads(report.read_text())
     assert content["holds"]
     assert content["first_failure"] is None
@@ -55,7 +56,7 @@ def test_verify_shows_what_was_checked(place, export, tmp_path):
 def test_verify_names_what_was_tampered_with_and_exits_with_1(place, export, tmp_path):
     path = export / "trail.json"
     before = path.read_text()
-    path.write_text(before.replace('"captured": "5', '"captured": "6', 1))
+    path.write_text(before.replace('"held": "6', '"held": "5', 1))
     report = tmp_path / "report.json"
     try:
         refused = opfl_trail("verify", *place, "--export", export, "--json", report)
@@ -63,7 +64,7 @@ def test_verify_names_what_was_tampered_with_and_exits_with_1(place, export, tmp
         path.write_text(before)
     assert refused.returncode == 1
     assert "does not hold: export: event" in refused.stdout
-    assert "SlashRequested" in refused.stdout
+    assert "AuditHeld" in refused.stdout
     assert json.loads(report.read_text())["first_failure"]["check"] == "export"
 
 

@@ -8,21 +8,21 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from opfl_chain.adversaries.leak import corrected, guessing
-from opfl_chain.bench.tampering.contributions import Proved
-from opfl_chain.mpc.session.ranks import MEMBERS, peers_of
+from opfl_chain.bench.tampering.contributions import CLIENT, Proved
+from opfl_chain.mpc.session.ranks import peers_of
 from opfl_chain.numerics.field import ELEMENT_BYTES, MODULUS
+from opfl_chain.protocol.audit_exchange import Answers, Report, Reveal, Row
 from opfl_chain.protocol.errors import ProtocolError
-from opfl_chain.protocol.exchange import Answers, ReportRow, encode_revealed
 from opfl_chain.protocol.hashing import sha256
 from opfl_chain.protocol.proof.folding import Answer
+from opfl_chain.protocol.sealing import SealingKey, derived_key, file_complaint
 from opfl_chain.protocol.shares import HASH_BYTES
-from opfl_chain.protocol.verdict import FaultReason
 
 BIT_CLASSES: Final = (0, 1, 7, 63, 64, 100, 126, 127)
 """Bits of a word: low, around the limbs' border, high, and the one that is never set."""
 _WORDS: Final = ("left", "right", "product", "rest")
-HEADER_BYTES: Final = 10
-HEARD_BYTES: Final = MEMBERS * HASH_BYTES
+_HEADER_BYTES: Final = 10
+_ROW_HEAD_BYTES: Final = 5
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class Said:
     """What the tampering member sends one of its peers; None if it is silent."""
 
     report: bytes | None
-    answers: Callable[[Sequence[bytes]], bytes | None]
-    """The second message, which follows the three reports that the peer has heard."""
+    answers: bytes | None
+    """The second message, which follows the reports of all."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,7 @@ class Tampering:
         self._random = random.Random(seed)
         self._own = proved.answers[rank]
         self._report = proved.report(rank)
+        self._row = replace(proved.row, commitment=self._own.commitment)
 
     def all(self) -> Iterator[Attack]:
         yield from self._bits_of_answers()
@@ -150,65 +151,54 @@ class Tampering:
 
     def _reports(self) -> Iterator[Attack]:
         """False findings, to both peers and to one of them."""
-        (row,) = self._report.rows
-        rows = {
-            **{f"fault {fault.name}": ReportRow(fault) for fault in FaultReason},
-            "other leaves": replace(row, leaves=self._noise(HASH_BYTES)),
-            "other commitment": replace(row, commitment=self._noise(HASH_BYTES)),
+        rows: dict[str, Row | None] = {
+            "complaint": file_complaint(
+                _key(b"member"), self._rank, _key(b"client").public, self._noise(HASH_BYTES)
+            ),
+            "nothing found": None,
+            "other leaves": replace(self._row, leaves=self._noise(HASH_BYTES)),
+            "other commitment": replace(self._row, commitment=self._noise(HASH_BYTES)),
             "a peer's commitment": replace(
-                row, commitment=self._proved.answers[peers_of(self._rank)[0]].commitment
+                self._row, commitment=self._proved.answers[peers_of(self._rank)[0]].commitment
             ),
         }
         for name, false in rows.items():
-            body = replace(self._report, rows=(false,)).encode()
+            body = self._reporting_row(false).encode()
             for peer in (None, *peers_of(self._rank)):
                 to = "" if peer is None else f", to member {peer} only"
                 yield self._reporting(f"{name}{to}", body, peer)
 
     def _messages(self) -> Iterator[Attack]:
         """Messages that are no messages, or those of somebody else."""
-        body = self._report.encode()
-        sheet = self._sheet(self._own.encode())
-        peer = peers_of(self._rank)[0]
-        bodies: dict[str, bytes | None] = {
-            "silence": None,
-            "nothing": b"",
-            "cut": body[:-1],
-            "surplus": body + b"\0",
-            "noise": self._noise(len(body)),
-            "that of a peer": self._proved.report(peer).encode(),
-        }
-        for at in (0, 4, 5, 9, HEADER_BYTES, HEADER_BYTES + HASH_BYTES):
+        peer, body = peers_of(self._rank)[0], self._report.encode()
+        row = _HEADER_BYTES + HASH_BYTES
+        places = (0, 4, 5, 9, _HEADER_BYTES, row, row + 4, row + _ROW_HEAD_BYTES, len(body) - 1)
+        for name, changed in self._changes(body, self._proved.report(peer).encode(), places):
+            yield self._reporting(f"report: {name}", changed, None)
+        sheet, theirs = self._sheet(self._own.encode()), self._proved.answers[peer]
+        at = (0, 4, 5, 9, _HEADER_BYTES, _HEADER_BYTES + 4, len(sheet) - 1)
+        other = Reveal(peer, {CLIENT: theirs}).encode()
+        changes = [
+            *self._changes(sheet, other, at),
+            ("no words", Reveal(self._rank, {}).encode()),
+        ]
+        for name, changed in changes:
+            said = Said(body, changed)
+            yield Attack(f"answers: {name}", dict.fromkeys(peers_of(self._rank), said))
+
+    def _changes(
+        self, body: bytes, theirs: bytes, places: Sequence[int]
+    ) -> Iterator[tuple[str, bytes | None]]:
+        yield "silence", None
+        yield "nothing", b""
+        yield "cut", body[:-1]
+        yield "surplus", body + b"\0"
+        yield "noise", self._noise(len(body))
+        yield "that of a peer", theirs
+        for at in places:
             changed = bytearray(body)
             changed[at] ^= 1 << self._random.randrange(8)
-            bodies[f"byte {at}"] = bytes(changed)
-        for name, changed_body in bodies.items():
-            yield self._reporting(f"report: {name}", changed_body, None)
-
-        def theirs(reports: Sequence[bytes]) -> bytes:
-            answers = {0: self._proved.answers[peer]}
-            return encode_revealed(peer, reports, answers)
-
-        changes: dict[str, Callable[[bytes], bytes | None]] = {
-            "silence": lambda data: None,
-            "nothing": lambda data: b"",
-            "cut": lambda data: data[:-1],
-            "surplus": lambda data: data + b"\0",
-            "noise": lambda data: self._noise(len(data)),
-        }
-        heard = HEARD_BYTES
-        for at in (0, HASH_BYTES, 2 * HASH_BYTES, heard, heard + 4, heard + 5, heard + 9):
-            changes[f"byte {at}"] = lambda data, at=at: _flipped(data, at)  # type: ignore[misc]
-        for at in (heard + HEADER_BYTES + 3, heard + HEADER_BYTES + 4):
-            changes[f"byte {at}"] = lambda data, at=at: _flipped(data, at)  # type: ignore[misc]
-        for name, change in changes.items():
-            said = {
-                to: Said(body, lambda reports, change=change: change(sheet(reports)))  # type: ignore[misc]
-                for to in peers_of(self._rank)
-            }
-            yield Attack(f"answers: {name}", said)
-        said = {to: Said(body, theirs) for to in peers_of(self._rank)}
-        yield Attack("answers: those of a peer", said)
+            yield f"byte {at}", bytes(changed)
 
     def _revealing(
         self,
@@ -224,8 +214,7 @@ class Tampering:
         commitment = self._own.commitment
         if committed:
             commitment = _commitment(self._rank, self._own.transcript, both)
-        (row,) = self._report.rows
-        report = replace(self._report, rows=(replace(row, commitment=commitment),)).encode()
+        report = self._reporting_row(replace(self._row, commitment=commitment)).encode()
         false = Said(report, self._sheet(both))
         said = {to: honest if only not in (None, to) else false for to in peers_of(self._rank)}
         return Attack(name, said, aims)
@@ -239,23 +228,19 @@ class Tampering:
         }
         return Attack(name, said)
 
-    def _sheet(self, both: bytes) -> Callable[[Sequence[bytes]], bytes]:
-        right = self._own.encode()
+    def _reporting_row(self, row: Row | None) -> Report:
+        return replace(self._report, rows={} if row is None else {CLIENT: row})
 
-        def revealed(reports: Sequence[bytes]) -> bytes:
-            sheet = encode_revealed(self._rank, reports, {0: self._own})
-            return sheet[: -len(right)] + both
-
-        return revealed
+    def _sheet(self, both: bytes) -> bytes:
+        sheet = Reveal(self._rank, {CLIENT: self._own}).encode()
+        return sheet[: -len(both)] + both
 
     def _noise(self, count: int) -> bytes:
         return self._random.randbytes(count)
 
 
-def _flipped(data: bytes, at: int) -> bytes:
-    changed = bytearray(data)
-    changed[at] ^= 1
-    return bytes(changed)
+def _key(name: bytes) -> SealingKey:
+    return derived_key(sha256(b"a benchmark's key"), name)
 
 
 def _commitment(rank: int, transcript: bytes, both: bytes) -> bytes:

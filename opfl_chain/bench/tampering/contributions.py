@@ -15,8 +15,9 @@ from opfl_chain.lab.calibration.replayer import shared
 from opfl_chain.lab.sample_step import ProvedSample
 from opfl_chain.learning.model import Model
 from opfl_chain.learning.proved_step import statement_of
-from opfl_chain.protocol.exchange import Answers, Report, ReportRow
+from opfl_chain.protocol.audit_exchange import Answers, Report, ReportRow
 from opfl_chain.protocol.hashing import sha256
+from opfl_chain.protocol.identifiers import ClientIndex
 from opfl_chain.protocol.proof.answers import Query
 from opfl_chain.protocol.proof.folding import Answer
 from opfl_chain.protocol.proof.package import ProofComponent, ProofPackage
@@ -27,6 +28,8 @@ Client = Literal["honest", "cheating", "forging"]
 MOVE: Final = 1e-3
 """The part of its norm by which a cheat moves its gradient."""
 SUBJECT: Final = sha256(b"a benchmark's round")
+CLIENT: Final = ClientIndex(0)
+"""The one client that a session is about."""
 
 
 CLIENTS: Final[Sequence[tuple[Client, str]]] = (
@@ -64,7 +67,15 @@ class Proved:
 
     def report(self, rank: int) -> Report:
         row = replace(self.row, commitment=self.answers[rank].commitment)
-        return Report(rank, SUBJECT, (row,))
+        return Report(rank, SUBJECT, {CLIENT: row})
+
+    def referee(self, components: Sequence[int]) -> dict[int, Answer]:
+        """Return what a standby answers for components, from the words that it is handed."""
+        rings = self.gradient.components, self.training_input.components
+        return {
+            index: self.query.answer(self.component(index), *(ring[index] for ring in rings))
+            for index in components
+        }
 
     def component(self, index: int) -> ProofComponent:
         held = (part for package in self.packages for part in package.held)
@@ -102,7 +113,7 @@ def contribution(
         gradient,
         training_input,
         tuple(_answers(rank, query, packages[rank], gradient, training_input) for rank in range(3)),
-        ReportRow(None, leaves.digest),
+        ReportRow(leaves.digest, bytes(HASH_BYTES)),
     )
 
 

@@ -16,7 +16,8 @@ _COLUMNS: Final = (
     "proof",
     ">runs",
     ">wrong verdicts",
-    ">aborts",
+    ">undecided",
+    ">settled by a standby",
     ">liar named",
     ">misnamed",
     ">unnamed",
@@ -32,7 +33,7 @@ def _rows(report: dict[str, Any]) -> list[list[str]]:
         [
             row["client"],
             row["proof"],
-            *(f"{row[name]:,}" for name in COUNTED[:6]),
+            *(f"{row[name]:,}" for name in COUNTED[:7]),
             f"{row['uncompared_wrong_verdicts']} of {row['uncompared_attacks']}",
             f"{row['leaks']} of {row['guessed_ways']}",
             f"{row['uncompared_leaks']} of {row['uncompared_guesses']}",
@@ -64,14 +65,13 @@ def _leak_table(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def _daemons_table(rows: Sequence[dict[str, Any]]) -> str:
-    columns = ["member", ">audits", ">wrong verdicts", ">aborts", ">liar named"]
-    columns += [">pair named", ">misnamed", ">unnamed"]
+    columns = ["member", ">audits", ">wrong verdicts", ">undecided", ">faults paid", ">misnamed"]
     return markdown_table(
         columns,
         [
             [each["cheat"], *(f"{each[name]:,}" for name in COUNTED_OF_DAEMONS)]
             if "runs" in each
-            else [each["cheat"], "stuck", *[""] * 6]
+            else [each["cheat"], "stuck", *[""] * 4]
             for each in rows
         ],
     )

@@ -22,6 +22,7 @@ COUNTED: Final = (
     "runs",
     "wrong_verdicts",
     "aborts",
+    "settled",
     "named",
     "misnamed",
     "unnamed",
@@ -81,12 +82,13 @@ def _attacked(contribution: Proved, attacker: int, seed: int) -> tuple[Counter[s
         total["runs"] += 1
         verdicts = {end.accepted for end in played.ends.values()}
         total["wrong_verdicts"] += (not contribution.right) in verdicts
-        if played.is_aborted:
-            total["aborts"] += 1
-            named = played.named
-            total["named"] += named == {attacker}
-            total["misnamed"] += bool(named - {attacker})
-            total["unnamed"] += not named
+        total["aborts"] += played.is_aborted
+        total["settled"] += played.is_settled
+        named = played.named
+        total["named"] += named == {attacker}
+        total["misnamed"] += bool(named - {attacker})
+        # What changes nothing, such as a digest that nobody reads, has no author to be named.
+        total["unnamed"] += not named and (played.is_aborted or played.is_settled)
         if attack.aims_at_verdict:
             verdict = uncompared(contribution, attacker, attack)
             total["uncompared_attacks"] += 1

@@ -2,8 +2,20 @@
 
 from opfl_chain.chain.bindings import errors, events, types
 from opfl_chain.chain.bindings.beacon import Beacon
+from opfl_chain.chain.bindings.charges import Charges
 from opfl_chain.chain.bindings.deposits import Deposits
 from opfl_chain.chain.bindings.jobs import Jobs
-from opfl_chain.chain.bindings.slashing import Slashing
+from opfl_chain.chain.bindings.rewards import Rewards
+from opfl_chain.chain.bindings.rounds import Rounds
 
-__all__ = ["Beacon", "Deposits", "Jobs", "Slashing", "errors", "events", "types"]
+__all__ = [
+    "Beacon",
+    "Charges",
+    "Deposits",
+    "Jobs",
+    "Rewards",
+    "Rounds",
+    "errors",
+    "events",
+    "types",
+]

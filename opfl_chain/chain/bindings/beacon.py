@@ -8,33 +8,43 @@ from opfl_chain.protocol.identifiers import Address, JobId, RoundId
 
 
 class Beacon(Contract):
-    """The beacon of a round is the members' aggregate BLS signature over the round's closed
-    accumulator. A signature is unique, so nobody can grind it, and it does not exist before the
-    commitments are closed. A member can only withhold its part: then everyone is audited, and
-    the member pays.
+    """The beacon of a round is the members' aggregate BLS signature over the round's roll. A
+    signature is unique, so nobody can grind it, and it does not exist before the roll is closed.
+    A member can only withhold its part: then everyone is audited, and the member pays.
     """
 
     NAME = "Beacon"
 
     @classmethod
-    def creation(cls, bytecode: bytes, jobs: Address) -> Call:
+    def creation(cls, bytecode: bytes, jobs: Address, rounds: Address) -> Call:
         """Prepare the transaction that creates the contract."""
-        return cls._creation(bytecode, ("address",), {"jobs": jobs})
+        return cls._creation(bytecode, ("address", "address"), {"jobs": jobs, "rounds": rounds})
 
     def jobs(self, *, block: BlockTag = "latest") -> Address:
-        """The jobs and rounds that beacons belong to."""
+        """Forms groups when seats change."""
         values = self._read("JOBS", (), ("address",), {}, block)
         return checksum(values[0])
 
-    def form_group(self, job: JobId, members: tuple[Address, ...]) -> Call:
-        """Adds up the keys of a committee. Only Jobs, when the first round opens."""
+    def rounds(self, *, block: BlockTag = "latest") -> Address:
+        """The rounds that beacons belong to."""
+        values = self._read("ROUNDS", (), ("address",), {}, block)
+        return checksum(values[0])
+
+    def form_group(self, job: JobId, epoch: int, members: tuple[Address, ...]) -> Call:
+        """Adds up the keys of a committee. Only Rounds, before the first round, and Jobs, when a
+        seat changes.
+        """
         return self._prepare(
-            "formGroup", ("uint64", "address[3]"), {"job": job, "members": members}
+            "formGroup",
+            ("uint64", "uint8", "address[3]"),
+            {"job": job, "epoch": epoch, "members": members},
         )
 
-    def group_key_of(self, job: JobId, *, block: BlockTag = "latest") -> bytes:
-        """The sum of a committee's keys; empty before the first round."""
-        values = self._read("groupKeyOf", ("uint64",), ("bytes",), {"job": job}, block)
+    def group_key_of(self, job: JobId, epoch: int, *, block: BlockTag = "latest") -> bytes:
+        """The sum of a committee's keys after so many seat changes; empty before it is formed."""
+        values = self._read(
+            "groupKeyOf", ("uint64", "uint8"), ("bytes",), {"job": job, "epoch": epoch}, block
+        )
         return bytes(values[0])
 
     def has_withheld(self, round: RoundId, member: Address, *, block: BlockTag = "latest") -> bool:

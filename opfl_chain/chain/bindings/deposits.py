@@ -5,7 +5,6 @@ from __future__ import annotations
 from opfl_chain.chain.bindings.types import (
     Account,
     Role,
-    Split,
 )
 from opfl_chain.chain.contracts.contract import Call, Contract
 from opfl_chain.chain.rpc import BlockTag, checksum
@@ -13,26 +12,36 @@ from opfl_chain.protocol.identifiers import Address, JobId
 
 
 class Deposits(Contract):
-    """Holds every stake until it is unbonded or slashed. Money leaves in two ways only: its owner
-    withdraws an unbonded stake, or a credit is paid to the account it was earned by. There is no
-    owner and no way to stop a withdrawal.
+    """Holds every stake until it is unbonded or taken, and the budget of every job. Money leaves in
+    three ways only: its owner withdraws an unbonded stake, a budget pays for work or goes back
+    to who gave it, or a credit is paid to the account it was booked for. There is no owner and
+    no way to stop a withdrawal.
     """
 
     NAME = "Deposits"
 
     @classmethod
-    def creation(cls, bytecode: bytes, jobs: Address, slashing: Address) -> Call:
+    def creation(cls, bytecode: bytes, jobs: Address, charges: Address, rewards: Address) -> Call:
         """Prepare the transaction that creates the contract."""
-        return cls._creation(bytecode, ("address", "address"), {"jobs": jobs, "slashing": slashing})
+        return cls._creation(
+            bytecode,
+            ("address", "address", "address"),
+            {"jobs": jobs, "charges": charges, "rewards": rewards},
+        )
+
+    def charges(self, *, block: BlockTag = "latest") -> Address:
+        """The contract that captures, releases and distributes."""
+        values = self._read("CHARGES", (), ("address",), {}, block)
+        return checksum(values[0])
 
     def jobs(self, *, block: BlockTag = "latest") -> Address:
         """The contract that locks and unbonds stakes."""
         values = self._read("JOBS", (), ("address",), {}, block)
         return checksum(values[0])
 
-    def slashing(self, *, block: BlockTag = "latest") -> Address:
-        """The contract that captures, releases and distributes."""
-        values = self._read("SLASHING", (), ("address",), {}, block)
+    def rewards(self, *, block: BlockTag = "latest") -> Address:
+        """The contract that pays from budgets."""
+        values = self._read("REWARDS", (), ("address",), {}, block)
         return checksum(values[0])
 
     def account(
@@ -48,13 +57,20 @@ class Deposits(Contract):
         )
         return Account.from_abi(values[0])
 
+    def budget_of(self, argument_0: JobId, *, block: BlockTag = "latest") -> int:
+        """What is left of the budget of a job."""
+        values = self._read(
+            "budgetOf", ("uint64",), ("uint256",), {"argument_0": argument_0}, block
+        )
+        return int(values[0])
+
     def burned(self, *, block: BlockTag = "latest") -> int:
         """All that was ever burned. It stays in this contract for good."""
         values = self._read("burned", (), ("uint256",), {}, block)
         return int(values[0])
 
     def capture(self, job: JobId, role: Role, owner: Address, amount: int) -> Call:
-        """Sets aside up to `amount` of a stake. Only Slashing."""
+        """Sets aside up to `amount` of a stake. Only Charges."""
         return self._prepare(
             "capture",
             ("uint64", "uint8", "address", "uint96"),
@@ -70,24 +86,38 @@ class Deposits(Contract):
         self,
         job: JobId,
         amount: int,
-        split: Split,
-        treasury: Address,
         recipients: tuple[Address, ...],
+        compensation: int,
+        treasury: Address,
+        treasury_share: int,
     ) -> Call:
-        """Splits what was set aside between burn, treasury and `recipients`. Only Slashing. What
-        does not divide evenly is burned.
+        """Splits what was set aside: up to `compensation` to each of `recipients`, in their order;
+        of the rest, `treasuryShare` basis points to the treasury. What is left is burnt. Only
+        Charges.
         """
         return self._prepare(
             "distribute",
-            ("uint64", "uint96", "(uint16,uint16,uint16)", "address", "address[]"),
+            ("uint64", "uint96", "address[]", "uint96", "address", "uint16"),
             {
                 "job": job,
                 "amount": amount,
-                "split": split,
-                "treasury": treasury,
                 "recipients": recipients,
+                "compensation": compensation,
+                "treasury": treasury,
+                "treasury_share": treasury_share,
             },
         )
+
+    def fund(self, job: JobId, *, value: int) -> Call:
+        """Adds the value sent to the budget of a job. Only Jobs."""
+        return self._prepare("fund", ("uint64",), {"job": job}, value)
+
+    def funded_of(self, argument_0: JobId, *, block: BlockTag = "latest") -> int:
+        """What was ever put into the budget of a job."""
+        values = self._read(
+            "fundedOf", ("uint64",), ("uint256",), {"argument_0": argument_0}, block
+        )
+        return int(values[0])
 
     def lock(self, job: JobId, role: Role, owner: Address, *, value: int) -> Call:
         """Adds the value sent to a stake. Only Jobs."""
@@ -98,8 +128,16 @@ class Deposits(Contract):
             value,
         )
 
+    def pay(self, job: JobId, recipient: Address, amount: int) -> Call:
+        """Pays from the budget of a job. Only Rewards."""
+        return self._prepare(
+            "pay",
+            ("uint64", "address", "uint256"),
+            {"job": job, "recipient": recipient, "amount": amount},
+        )
+
     def release(self, job: JobId, role: Role, owner: Address, amount: int) -> Call:
-        """Puts back what was set aside. Only Slashing."""
+        """Puts back what was set aside. Only Charges."""
         return self._prepare(
             "release",
             ("uint64", "uint8", "address", "uint96"),

@@ -8,8 +8,9 @@ from typing import Any, ClassVar, Self
 
 from opfl_chain.chain.abi import CustomError
 from opfl_chain.chain.bindings.types import (
+    ChargeStatus,
     MemberFault,
-    Reason,
+    Outcome,
     Role,
 )
 from opfl_chain.chain.rpc import checksum
@@ -31,13 +32,13 @@ class AlreadyAttested(CustomError):
 
 
 @dataclass(eq=False)
-class AlreadyCommitted(CustomError):
-    """A client commits once in a round."""
+class AlreadyClaimed(CustomError):
+    """The account was paid for this round."""
 
-    SIGNATURE: ClassVar[str] = "AlreadyCommitted(uint96,address)"
+    SIGNATURE: ClassVar[str] = "AlreadyClaimed(uint96,address)"
     TYPES: ClassVar[tuple[str, ...]] = ("uint96", "address")
     round: RoundId
-    client: Address
+    account: Address
 
     @classmethod
     def from_abi(cls, values: Sequence[Any]) -> Self:
@@ -56,6 +57,20 @@ class AlreadyEnrolled(CustomError):
     @classmethod
     def from_abi(cls, values: Sequence[Any]) -> Self:
         return cls(JobId(values[0]), checksum(values[1]))
+
+
+@dataclass(eq=False)
+class AlreadyHeld(CustomError):
+    """An audit is held once."""
+
+    SIGNATURE: ClassVar[str] = "AlreadyHeld(uint96,address)"
+    TYPES: ClassVar[tuple[str, ...]] = ("uint96", "address")
+    round: RoundId
+    client: Address
+
+    @classmethod
+    def from_abi(cls, values: Sequence[Any]) -> Self:
+        return cls(RoundId(values[0]), checksum(values[1]))
 
 
 @dataclass(eq=False)
@@ -88,17 +103,17 @@ class AlreadyPenalised(CustomError):
 
 
 @dataclass(eq=False)
-class AlreadyRequested(CustomError):
-    """There is one slash at most for one client and round."""
+class AlreadySeated(CustomError):
+    """The address has a seat already."""
 
-    SIGNATURE: ClassVar[str] = "AlreadyRequested(uint96,address)"
-    TYPES: ClassVar[tuple[str, ...]] = ("uint96", "address")
-    round: RoundId
-    client: Address
+    SIGNATURE: ClassVar[str] = "AlreadySeated(uint64,address)"
+    TYPES: ClassVar[tuple[str, ...]] = ("uint64", "address")
+    job: JobId
+    account: Address
 
     @classmethod
     def from_abi(cls, values: Sequence[Any]) -> Self:
-        return cls(RoundId(values[0]), checksum(values[1]))
+        return cls(JobId(values[0]), checksum(values[1]))
 
 
 @dataclass(eq=False)
@@ -130,6 +145,20 @@ class AmountTooLarge(CustomError):
 
 
 @dataclass(eq=False)
+class AnotherJob(CustomError):
+    """The rounds of one claim belong to one job."""
+
+    SIGNATURE: ClassVar[str] = "AnotherJob(uint96,uint64)"
+    TYPES: ClassVar[tuple[str, ...]] = ("uint96", "uint64")
+    round: RoundId
+    job: JobId
+
+    @classmethod
+    def from_abi(cls, values: Sequence[Any]) -> Self:
+        return cls(RoundId(values[0]), JobId(values[1]))
+
+
+@dataclass(eq=False)
 class AuditRateAboveOne(CustomError):
     """The audit rate is above one, which is 2^64."""
 
@@ -140,6 +169,20 @@ class AuditRateAboveOne(CustomError):
     @classmethod
     def from_abi(cls, values: Sequence[Any]) -> Self:
         return cls(values[0])
+
+
+@dataclass(eq=False)
+class BadPairsLength(CustomError):
+    """The pairs have another length than the terms and the count say."""
+
+    SIGNATURE: ClassVar[str] = "BadPairsLength(uint256,uint256)"
+    TYPES: ClassVar[tuple[str, ...]] = ("uint256", "uint256")
+    length: int
+    expected: int
+
+    @classmethod
+    def from_abi(cls, values: Sequence[Any]) -> Self:
+        return cls(values[0], values[1])
 
 
 @dataclass(eq=False)
@@ -156,23 +199,37 @@ class BadProofOfPossession(CustomError):
 
 
 @dataclass(eq=False)
+class BadRollCount(CustomError):
+    """A roll has at least one contribution, and not more than the job has places."""
+
+    SIGNATURE: ClassVar[str] = "BadRollCount(uint32,uint32)"
+    TYPES: ClassVar[tuple[str, ...]] = ("uint32", "uint32")
+    count: int
+    places: int
+
+    @classmethod
+    def from_abi(cls, values: Sequence[Any]) -> Self:
+        return cls(values[0], values[1])
+
+
+@dataclass(eq=False)
+class BadSealingKey(CustomError):
+    """A sealing key is a compressed point of secp256k1, which has 33 bytes."""
+
+    SIGNATURE: ClassVar[str] = "BadSealingKey(uint256)"
+    TYPES: ClassVar[tuple[str, ...]] = ("uint256",)
+    length: int
+
+    @classmethod
+    def from_abi(cls, values: Sequence[Any]) -> Self:
+        return cls(values[0])
+
+
+@dataclass(eq=False)
 class BadSignature(CustomError):
     """The signature is not that of the committee, or of the member, over this round."""
 
     SIGNATURE: ClassVar[str] = "BadSignature(uint96)"
-    TYPES: ClassVar[tuple[str, ...]] = ("uint96",)
-    round: RoundId
-
-    @classmethod
-    def from_abi(cls, values: Sequence[Any]) -> Self:
-        return cls(RoundId(values[0]))
-
-
-@dataclass(eq=False)
-class BatchAlreadyCommitted(CustomError):
-    """The relayer posts one batch a round."""
-
-    SIGNATURE: ClassVar[str] = "BatchAlreadyCommitted(uint96)"
     TYPES: ClassVar[tuple[str, ...]] = ("uint96",)
     round: RoundId
 
@@ -208,6 +265,20 @@ class BeaconPending(CustomError):
 
 
 @dataclass(eq=False)
+class BudgetTooSmall(CustomError):
+    """What was sent does not pay what the terms promise."""
+
+    SIGNATURE: ClassVar[str] = "BudgetTooSmall(uint256,uint256)"
+    TYPES: ClassVar[tuple[str, ...]] = ("uint256", "uint256")
+    sent: int
+    needed: int
+
+    @classmethod
+    def from_abi(cls, values: Sequence[Any]) -> Self:
+        return cls(values[0], values[1])
+
+
+@dataclass(eq=False)
 class ClientLeaving(CustomError):
     """The client has asked for its deposit."""
 
@@ -222,22 +293,8 @@ class ClientLeaving(CustomError):
 
 
 @dataclass(eq=False)
-class ClientNotActive(CustomError):
-    """The client may not commit: it is unknown, suspended or leaving."""
-
-    SIGNATURE: ClassVar[str] = "ClientNotActive(uint64,address)"
-    TYPES: ClassVar[tuple[str, ...]] = ("uint64", "address")
-    job: JobId
-    client: Address
-
-    @classmethod
-    def from_abi(cls, values: Sequence[Any]) -> Self:
-        return cls(JobId(values[0]), checksum(values[1]))
-
-
-@dataclass(eq=False)
 class ClientNotAudited(CustomError):
-    """The client was not selected for audit, so no replay can have failed."""
+    """The client was not selected for audit."""
 
     SIGNATURE: ClassVar[str] = "ClientNotAudited(uint96,address)"
     TYPES: ClassVar[tuple[str, ...]] = ("uint96", "address")
@@ -264,23 +321,8 @@ class ClientPassed(CustomError):
 
 
 @dataclass(eq=False)
-class CommitPhaseOver(CustomError):
-    """Commitments are accepted until the deadline."""
-
-    SIGNATURE: ClassVar[str] = "CommitPhaseOver(uint96,uint32,uint256)"
-    TYPES: ClassVar[tuple[str, ...]] = ("uint96", "uint32", "uint256")
-    round: RoundId
-    deadline: int
-    current_block: int
-
-    @classmethod
-    def from_abi(cls, values: Sequence[Any]) -> Self:
-        return cls(RoundId(values[0]), values[1], values[2])
-
-
-@dataclass(eq=False)
 class CommitteeInService(CustomError):
-    """Members serve until the job is closed, or cannot start any more."""
+    """Members serve until the job is closed and every audit decided, or the job cannot start."""
 
     SIGNATURE: ClassVar[str] = "CommitteeInService(uint64)"
     TYPES: ClassVar[tuple[str, ...]] = ("uint64",)
@@ -303,20 +345,6 @@ class DatasetRootFixed(CustomError):
     @classmethod
     def from_abi(cls, values: Sequence[Any]) -> Self:
         return cls(JobId(values[0]), checksum(values[1]))
-
-
-@dataclass(eq=False)
-class DecidedBeforeDelivery(CustomError):
-    """The members decided before the time for delivery was over."""
-
-    SIGNATURE: ClassVar[str] = "DecidedBeforeDelivery(uint32,uint32)"
-    TYPES: ClassVar[tuple[str, ...]] = ("uint32", "uint32")
-    decided_at: int
-    deliver_deadline: int
-
-    @classmethod
-    def from_abi(cls, values: Sequence[Any]) -> Self:
-        return cls(values[0], values[1])
 
 
 @dataclass(eq=False)
@@ -349,7 +377,7 @@ class DepositTooSmall(CustomError):
 
 @dataclass(eq=False)
 class DuplicateMember(CustomError):
-    """A member stands twice in the committee."""
+    """An account stands twice on the roster of members and standbys."""
 
     SIGNATURE: ClassVar[str] = "DuplicateMember(address)"
     TYPES: ClassVar[tuple[str, ...]] = ("address",)
@@ -396,18 +424,6 @@ class ECDSAInvalidSignatureS(CustomError):
     @classmethod
     def from_abi(cls, values: Sequence[Any]) -> Self:
         return cls(values[0])
-
-
-@dataclass(eq=False)
-class EmptyCommitment(CustomError):
-    """A commitment must not be zero."""
-
-    SIGNATURE: ClassVar[str] = "EmptyCommitment()"
-    TYPES: ClassVar[tuple[str, ...]] = ()
-
-    @classmethod
-    def from_abi(cls, values: Sequence[Any]) -> Self:
-        return cls()
 
 
 @dataclass(eq=False)
@@ -467,17 +483,18 @@ class EnrolmentStillOpen(CustomError):
 
 
 @dataclass(eq=False)
-class FaultOfAnotherClient(CustomError):
-    """The fault is another client's."""
+class FewestOutOfRange(CustomError):
+    """A sum of so few contributions would reveal them, or the job has no place for as many."""
 
-    SIGNATURE: ClassVar[str] = "FaultOfAnotherClient(uint32,uint32)"
-    TYPES: ClassVar[tuple[str, ...]] = ("uint32", "uint32")
-    fault_index: int
-    client_index: int
+    SIGNATURE: ClassVar[str] = "FewestOutOfRange(uint256,uint256,uint256)"
+    TYPES: ClassVar[tuple[str, ...]] = ("uint256", "uint256", "uint256")
+    given: int
+    lowest: int
+    highest: int
 
     @classmethod
     def from_abi(cls, values: Sequence[Any]) -> Self:
-        return cls(values[0], values[1])
+        return cls(values[0], values[1], values[2])
 
 
 @dataclass(eq=False)
@@ -535,8 +552,35 @@ class JobAlreadyClosed(CustomError):
 
 
 @dataclass(eq=False)
+class JobFull(CustomError):
+    """All places for clients are taken."""
+
+    SIGNATURE: ClassVar[str] = "JobFull(uint64,uint32)"
+    TYPES: ClassVar[tuple[str, ...]] = ("uint64", "uint32")
+    job: JobId
+    max_clients: int
+
+    @classmethod
+    def from_abi(cls, values: Sequence[Any]) -> Self:
+        return cls(JobId(values[0]), values[1])
+
+
+@dataclass(eq=False)
+class JobNotOver(CustomError):
+    """What is left is known when the job is closed and nobody can attest any more."""
+
+    SIGNATURE: ClassVar[str] = "JobNotOver(uint64)"
+    TYPES: ClassVar[tuple[str, ...]] = ("uint64",)
+    job: JobId
+
+    @classmethod
+    def from_abi(cls, values: Sequence[Any]) -> Self:
+        return cls(JobId(values[0]))
+
+
+@dataclass(eq=False)
 class JobNotReady(CustomError):
-    """A job starts with all members staked and at least one client."""
+    """A job starts with all seats staked and at least one client."""
 
     SIGNATURE: ClassVar[str] = "JobNotReady(uint64,uint8,uint32)"
     TYPES: ClassVar[tuple[str, ...]] = ("uint64", "uint8", "uint32")
@@ -576,6 +620,20 @@ class KeyMissing(CustomError):
 
 
 @dataclass(eq=False)
+class LengthMismatch(CustomError):
+    """As many verdicts as rounds must be given."""
+
+    SIGNATURE: ClassVar[str] = "LengthMismatch(uint256,uint256)"
+    TYPES: ClassVar[tuple[str, ...]] = ("uint256", "uint256")
+    rounds: int
+    verdicts: int
+
+    @classmethod
+    def from_abi(cls, values: Sequence[Any]) -> Self:
+        return cls(values[0], values[1])
+
+
+@dataclass(eq=False)
 class Miswired(CustomError):
     """The contracts do not point at each other."""
 
@@ -589,7 +647,7 @@ class Miswired(CustomError):
 
 @dataclass(eq=False)
 class NoFault(CustomError):
-    """The member is not at fault."""
+    """The member is not at fault, or this fault is shown in another way."""
 
     SIGNATURE: ClassVar[str] = "NoFault(uint96,address,uint8)"
     TYPES: ClassVar[tuple[str, ...]] = ("uint96", "address", "uint8")
@@ -603,22 +661,21 @@ class NoFault(CustomError):
 
 
 @dataclass(eq=False)
-class NoSuchFault(CustomError):
-    """The verdict has fewer faults than the position that was asked for."""
+class NotAgainstClient(CustomError):
+    """A charge says that the contribution is outside, or was not answered for."""
 
-    SIGNATURE: ClassVar[str] = "NoSuchFault(uint256,uint256)"
-    TYPES: ClassVar[tuple[str, ...]] = ("uint256", "uint256")
-    position: int
-    faults: int
+    SIGNATURE: ClassVar[str] = "NotAgainstClient(uint8)"
+    TYPES: ClassVar[tuple[str, ...]] = ("uint8",)
+    outcome: Outcome
 
     @classmethod
     def from_abi(cls, values: Sequence[Any]) -> Self:
-        return cls(values[0], values[1])
+        return cls(Outcome(values[0]))
 
 
 @dataclass(eq=False)
 class NotAuthorised(CustomError):
-    """Only the Jobs contract may call this."""
+    """Only the Jobs and the Rounds contract may call this."""
 
     SIGNATURE: ClassVar[str] = "NotAuthorised(address)"
     TYPES: ClassVar[tuple[str, ...]] = ("address",)
@@ -657,6 +714,21 @@ class NotDecided(CustomError):
 
 
 @dataclass(eq=False)
+class NotHeld(CustomError):
+    """The audit is not held, or was decided."""
+
+    SIGNATURE: ClassVar[str] = "NotHeld(uint96,address,uint8)"
+    TYPES: ClassVar[tuple[str, ...]] = ("uint96", "address", "uint8")
+    round: RoundId
+    client: Address
+    status: ChargeStatus
+
+    @classmethod
+    def from_abi(cls, values: Sequence[Any]) -> Self:
+        return cls(RoundId(values[0]), checksum(values[1]), ChargeStatus(values[2]))
+
+
+@dataclass(eq=False)
 class NotInAttestPhase(CustomError):
     """Verdicts are attested when it is known who is audited, until the deadline."""
 
@@ -671,24 +743,8 @@ class NotInAttestPhase(CustomError):
 
 
 @dataclass(eq=False)
-class NotInBatch(CustomError):
-    """The client did not commit directly, and the batch proof does not hold or the client had asked
-    for its deposit before the round opened.
-    """
-
-    SIGNATURE: ClassVar[str] = "NotInBatch(uint96,address)"
-    TYPES: ClassVar[tuple[str, ...]] = ("uint96", "address")
-    round: RoundId
-    client: Address
-
-    @classmethod
-    def from_abi(cls, values: Sequence[Any]) -> Self:
-        return cls(RoundId(values[0]), checksum(values[1]))
-
-
-@dataclass(eq=False)
 class NotInBeaconPhase(CustomError):
-    """Beacons are published after the commit phase and before the beacon deadline."""
+    """Beacons are published once the roll is on chain, until the beacon deadline."""
 
     SIGNATURE: ClassVar[str] = "NotInBeaconPhase(uint96,uint256)"
     TYPES: ClassVar[tuple[str, ...]] = ("uint96", "uint256")
@@ -701,8 +757,22 @@ class NotInBeaconPhase(CustomError):
 
 
 @dataclass(eq=False)
+class NotInRollPhase(CustomError):
+    """The roll is committed once, until the deadline."""
+
+    SIGNATURE: ClassVar[str] = "NotInRollPhase(uint96,uint256)"
+    TYPES: ClassVar[tuple[str, ...]] = ("uint96", "uint256")
+    round: RoundId
+    current_block: int
+
+    @classmethod
+    def from_abi(cls, values: Sequence[Any]) -> Self:
+        return cls(RoundId(values[0]), values[1])
+
+
+@dataclass(eq=False)
 class NotMember(CustomError):
-    """The address is not in the job's committee."""
+    """The address is not on the job's roster, or has not staked."""
 
     SIGNATURE: ClassVar[str] = "NotMember(uint64,address)"
     TYPES: ClassVar[tuple[str, ...]] = ("uint64", "address")
@@ -715,10 +785,10 @@ class NotMember(CustomError):
 
 
 @dataclass(eq=False)
-class NotPending(CustomError):
-    """No slash is pending."""
+class NotOnRoll(CustomError):
+    """The contribution is not on the roll."""
 
-    SIGNATURE: ClassVar[str] = "NotPending(uint96,address)"
+    SIGNATURE: ClassVar[str] = "NotOnRoll(uint96,address)"
     TYPES: ClassVar[tuple[str, ...]] = ("uint96", "address")
     round: RoundId
     client: Address
@@ -729,10 +799,10 @@ class NotPending(CustomError):
 
 
 @dataclass(eq=False)
-class NotRelayer(CustomError):
-    """Only the job's relayer posts batches."""
+class NotSeated(CustomError):
+    """The address has no seat."""
 
-    SIGNATURE: ClassVar[str] = "NotRelayer(uint64,address)"
+    SIGNATURE: ClassVar[str] = "NotSeated(uint64,address)"
     TYPES: ClassVar[tuple[str, ...]] = ("uint64", "address")
     job: JobId
     account: Address
@@ -744,12 +814,26 @@ class NotRelayer(CustomError):
 
 @dataclass(eq=False)
 class NotSignedByClient(CustomError):
-    """The commitment in the batch was not signed by the client."""
+    """The contribution was not signed by the client."""
 
     SIGNATURE: ClassVar[str] = "NotSignedByClient(address,address)"
     TYPES: ClassVar[tuple[str, ...]] = ("address", "address")
     signer: Address
     client: Address
+
+    @classmethod
+    def from_abi(cls, values: Sequence[Any]) -> Self:
+        return cls(checksum(values[0]), checksum(values[1]))
+
+
+@dataclass(eq=False)
+class NotSignedByMember(CustomError):
+    """The message was not signed by the member."""
+
+    SIGNATURE: ClassVar[str] = "NotSignedByMember(address,address)"
+    TYPES: ClassVar[tuple[str, ...]] = ("address", "address")
+    signer: Address
+    member: Address
 
     @classmethod
     def from_abi(cls, values: Sequence[Any]) -> Self:
@@ -772,6 +856,20 @@ class NotUnbonding(CustomError):
 
 
 @dataclass(eq=False)
+class NotUnlockable(CustomError):
+    """A held deposit is freed only in a job without a standby, after the delay."""
+
+    SIGNATURE: ClassVar[str] = "NotUnlockable(uint96,address)"
+    TYPES: ClassVar[tuple[str, ...]] = ("uint96", "address")
+    round: RoundId
+    client: Address
+
+    @classmethod
+    def from_abi(cls, values: Sequence[Any]) -> Self:
+        return cls(RoundId(values[0]), checksum(values[1]))
+
+
+@dataclass(eq=False)
 class NotVoidable(CustomError):
     """The round can still be decided or finalised, or is over."""
 
@@ -786,12 +884,52 @@ class NotVoidable(CustomError):
 
 
 @dataclass(eq=False)
+class NothingEarned(CustomError):
+    """The account earned nothing in the round."""
+
+    SIGNATURE: ClassVar[str] = "NothingEarned(uint96,address)"
+    TYPES: ClassVar[tuple[str, ...]] = ("uint96", "address")
+    round: RoundId
+    account: Address
+
+    @classmethod
+    def from_abi(cls, values: Sequence[Any]) -> Self:
+        return cls(RoundId(values[0]), checksum(values[1]))
+
+
+@dataclass(eq=False)
+class NothingLeft(CustomError):
+    """There is nothing left."""
+
+    SIGNATURE: ClassVar[str] = "NothingLeft(uint64)"
+    TYPES: ClassVar[tuple[str, ...]] = ("uint64",)
+    job: JobId
+
+    @classmethod
+    def from_abi(cls, values: Sequence[Any]) -> Self:
+        return cls(JobId(values[0]))
+
+
+@dataclass(eq=False)
 class NothingToWithdraw(CustomError):
     """There is nothing to withdraw."""
 
     SIGNATURE: ClassVar[str] = "NothingToWithdraw(address)"
     TYPES: ClassVar[tuple[str, ...]] = ("address",)
     account: Address
+
+    @classmethod
+    def from_abi(cls, values: Sequence[Any]) -> Self:
+        return cls(checksum(values[0]))
+
+
+@dataclass(eq=False)
+class OwnFault(CustomError):
+    """An account does not certify its own fault."""
+
+    SIGNATURE: ClassVar[str] = "OwnFault(address)"
+    TYPES: ClassVar[tuple[str, ...]] = ("address",)
+    member: Address
 
     @classmethod
     def from_abi(cls, values: Sequence[Any]) -> Self:
@@ -854,19 +992,6 @@ class PrecompileFailed(CustomError):
 
 
 @dataclass(eq=False)
-class ReceiptsDoNotApply(CustomError):
-    """Receipts answer only the charge that shares were not delivered."""
-
-    SIGNATURE: ClassVar[str] = "ReceiptsDoNotApply(uint8)"
-    TYPES: ClassVar[tuple[str, ...]] = ("uint8",)
-    reason: Reason
-
-    @classmethod
-    def from_abi(cls, values: Sequence[Any]) -> Self:
-        return cls(Reason(values[0]))
-
-
-@dataclass(eq=False)
 class ReentrancyGuardReentrantCall(CustomError):
     """The contract says no more about it."""
 
@@ -879,10 +1004,10 @@ class ReentrancyGuardReentrantCall(CustomError):
 
 
 @dataclass(eq=False)
-class RequestPhaseOver(CustomError):
-    """Slashes are requested until the deadline."""
+class ResponseWindowOpen(CustomError):
+    """The client can still answer."""
 
-    SIGNATURE: ClassVar[str] = "RequestPhaseOver(uint32,uint256)"
+    SIGNATURE: ClassVar[str] = "ResponseWindowOpen(uint32,uint256)"
     TYPES: ClassVar[tuple[str, ...]] = ("uint32", "uint256")
     deadline: int
     current_block: int
@@ -907,7 +1032,7 @@ class RoundInProgress(CustomError):
 
 @dataclass(eq=False)
 class RoundUndecided(CustomError):
-    """The round has no verdict: nobody loses money."""
+    """The round has no verdict."""
 
     SIGNATURE: ClassVar[str] = "RoundUndecided(uint96)"
     TYPES: ClassVar[tuple[str, ...]] = ("uint96",)
@@ -919,22 +1044,21 @@ class RoundUndecided(CustomError):
 
 
 @dataclass(eq=False)
-class RoundsTooShort(CustomError):
-    """Rounds could pass so fast that a slash outlives the record of its commitment."""
+class SameMessage(CustomError):
+    """The two messages are the same."""
 
-    SIGNATURE: ClassVar[str] = "RoundsTooShort(uint256,uint256)"
-    TYPES: ClassVar[tuple[str, ...]] = ("uint256", "uint256")
-    lifetime: int
-    allowed: int
+    SIGNATURE: ClassVar[str] = "SameMessage(bytes32)"
+    TYPES: ClassVar[tuple[str, ...]] = ("bytes32",)
+    content_hash: bytes
 
     @classmethod
     def from_abi(cls, values: Sequence[Any]) -> Self:
-        return cls(values[0], values[1])
+        return cls(values[0])
 
 
 @dataclass(eq=False)
 class SameSigner(CustomError):
-    """Two different members must sign."""
+    """Two different accounts must sign."""
 
     SIGNATURE: ClassVar[str] = "SameSigner(address)"
     TYPES: ClassVar[tuple[str, ...]] = ("address",)
@@ -946,10 +1070,10 @@ class SameSigner(CustomError):
 
 
 @dataclass(eq=False)
-class SplitNotWhole(CustomError):
-    """The parts of slashed money do not add up to 10,000 basis points."""
+class ShareAboveOne(CustomError):
+    """A part is larger than 10,000 basis points."""
 
-    SIGNATURE: ClassVar[str] = "SplitNotWhole(uint256)"
+    SIGNATURE: ClassVar[str] = "ShareAboveOne(uint256)"
     TYPES: ClassVar[tuple[str, ...]] = ("uint256",)
     basis_points: int
 
@@ -986,13 +1110,27 @@ class StringTooLong(CustomError):
 
 
 @dataclass(eq=False)
-class UnbondingTooShort(CustomError):
-    """A stake could be withdrawn while an audit that could slash it is open."""
+class TooManyPasses(CustomError):
+    """More contributions passed than are on the roll."""
 
-    SIGNATURE: ClassVar[str] = "UnbondingTooShort(uint256,uint256)"
+    SIGNATURE: ClassVar[str] = "TooManyPasses(uint256,uint32)"
+    TYPES: ClassVar[tuple[str, ...]] = ("uint256", "uint32")
+    passed: int
+    count: int
+
+    @classmethod
+    def from_abi(cls, values: Sequence[Any]) -> Self:
+        return cls(values[0], values[1])
+
+
+@dataclass(eq=False)
+class TooManyStandbys(CustomError):
+    """There are more standbys than a job may name."""
+
+    SIGNATURE: ClassVar[str] = "TooManyStandbys(uint256,uint256)"
     TYPES: ClassVar[tuple[str, ...]] = ("uint256", "uint256")
     given: int
-    lifetime: int
+    allowed: int
 
     @classmethod
     def from_abi(cls, values: Sequence[Any]) -> Self:
@@ -1013,19 +1151,6 @@ class UnknownJob(CustomError):
 
 
 @dataclass(eq=False)
-class UnknownReason(CustomError):
-    """The fault has a reason that does not exist."""
-
-    SIGNATURE: ClassVar[str] = "UnknownReason(uint8)"
-    TYPES: ClassVar[tuple[str, ...]] = ("uint8",)
-    reason: int
-
-    @classmethod
-    def from_abi(cls, values: Sequence[Any]) -> Self:
-        return cls(values[0])
-
-
-@dataclass(eq=False)
 class UnknownRound(CustomError):
     """The round is not open."""
 
@@ -1039,31 +1164,47 @@ class UnknownRound(CustomError):
 
 
 @dataclass(eq=False)
-class VetoPhaseOpen(CustomError):
-    """The veto window is open."""
+class UnknownSeat(CustomError):
+    """There is no such seat."""
 
-    SIGNATURE: ClassVar[str] = "VetoPhaseOpen(uint32,uint256)"
-    TYPES: ClassVar[tuple[str, ...]] = ("uint32", "uint256")
-    executable_at: int
-    current_block: int
+    SIGNATURE: ClassVar[str] = "UnknownSeat(uint8)"
+    TYPES: ClassVar[tuple[str, ...]] = ("uint8",)
+    seat: int
 
     @classmethod
     def from_abi(cls, values: Sequence[Any]) -> Self:
-        return cls(values[0], values[1])
+        return cls(values[0])
 
 
 @dataclass(eq=False)
-class VetoPhaseOver(CustomError):
-    """The veto window is over."""
+class WindowTooShort(CustomError):
+    """A window is shorter than what must fit into it."""
 
-    SIGNATURE: ClassVar[str] = "VetoPhaseOver(uint32,uint256)"
-    TYPES: ClassVar[tuple[str, ...]] = ("uint32", "uint256")
-    executable_at: int
-    current_block: int
+    SIGNATURE: ClassVar[str] = "WindowTooShort(string,uint256,uint256)"
+    TYPES: ClassVar[tuple[str, ...]] = ("string", "uint256", "uint256")
+    window: str
+    given: int
+    needed: int
 
     @classmethod
     def from_abi(cls, values: Sequence[Any]) -> Self:
-        return cls(values[0], values[1])
+        return cls(values[0], values[1], values[2])
+
+
+@dataclass(eq=False)
+class WrongOrder(CustomError):
+    """Of two amounts, the first must be the lower one."""
+
+    SIGNATURE: ClassVar[str] = "WrongOrder(string,uint96,string,uint96)"
+    TYPES: ClassVar[tuple[str, ...]] = ("string", "uint96", "string", "uint96")
+    lower: str
+    first: int
+    higher: str
+    second: int
+
+    @classmethod
+    def from_abi(cls, values: Sequence[Any]) -> Self:
+        return cls(values[0], values[1], values[2], values[3])
 
 
 @dataclass(eq=False)

@@ -10,9 +10,8 @@ from opfl_chain.chain.bindings.types import (
     ClientStatus,
     JobTerms,
     MemberFault,
-    Reason,
+    Outcome,
     Role,
-    Verdict,
 )
 from opfl_chain.chain.contracts.contract import Event
 from opfl_chain.chain.rpc import checksum
@@ -20,19 +19,35 @@ from opfl_chain.protocol.identifiers import Address, JobId, RoundId
 
 
 @dataclass(frozen=True)
-class BatchCommitted(Event):
-    """The relayer committed `count` signed commitments under one Merkle root."""
+class AuditHeld(Event):
+    """The penalty of an audited contribution that did not pass was set aside."""
 
-    SIGNATURE: ClassVar[str] = "BatchCommitted(uint96,bytes32,uint32)"
-    INDEXED: ClassVar[tuple[str, ...]] = ("uint96",)
-    PLAIN: ClassVar[tuple[str, ...]] = ("bytes32", "uint32")
+    SIGNATURE: ClassVar[str] = "AuditHeld(uint96,address,uint96)"
+    INDEXED: ClassVar[tuple[str, ...]] = ("uint96", "address")
+    PLAIN: ClassVar[tuple[str, ...]] = ("uint96",)
     round: RoundId
-    root: bytes
-    count: int
+    client: Address
+    held: int
 
     @classmethod
     def _from_abi(cls, indexed: Sequence[Any], plain: Sequence[Any]) -> Self:
-        return cls(RoundId(indexed[0]), plain[0], plain[1])
+        return cls(RoundId(indexed[0]), checksum(indexed[1]), plain[0])
+
+
+@dataclass(frozen=True)
+class AuditUnlocked(Event):
+    """Nobody was left to decide the audit, and what was set aside went back."""
+
+    SIGNATURE: ClassVar[str] = "AuditUnlocked(uint96,address,uint96)"
+    INDEXED: ClassVar[tuple[str, ...]] = ("uint96", "address")
+    PLAIN: ClassVar[tuple[str, ...]] = ("uint96",)
+    round: RoundId
+    client: Address
+    released: int
+
+    @classmethod
+    def _from_abi(cls, indexed: Sequence[Any], plain: Sequence[Any]) -> Self:
+        return cls(RoundId(indexed[0]), checksum(indexed[1]), plain[0])
 
 
 @dataclass(frozen=True)
@@ -53,7 +68,7 @@ class BeaconPublished(Event):
 
 @dataclass(frozen=True)
 class Captured(Event):
-    """A part of a stake was set aside for a slash."""
+    """A part of a stake was set aside."""
 
     SIGNATURE: ClassVar[str] = "Captured(uint64,uint8,address,uint96,uint96)"
     INDEXED: ClassVar[tuple[str, ...]] = ("uint64", "uint8", "address")
@@ -67,6 +82,55 @@ class Captured(Event):
     @classmethod
     def _from_abi(cls, indexed: Sequence[Any], plain: Sequence[Any]) -> Self:
         return cls(JobId(indexed[0]), Role(indexed[1]), checksum(indexed[2]), plain[0], plain[1])
+
+
+@dataclass(frozen=True)
+class Claimed(Event):
+    """An account was paid for its work in a round."""
+
+    SIGNATURE: ClassVar[str] = "Claimed(uint96,address,uint96)"
+    INDEXED: ClassVar[tuple[str, ...]] = ("uint96", "address")
+    PLAIN: ClassVar[tuple[str, ...]] = ("uint96",)
+    round: RoundId
+    account: Address
+    amount: int
+
+    @classmethod
+    def _from_abi(cls, indexed: Sequence[Any], plain: Sequence[Any]) -> Self:
+        return cls(RoundId(indexed[0]), checksum(indexed[1]), plain[0])
+
+
+@dataclass(frozen=True)
+class ClientAcquitted(Event):
+    """The audit passed after all, and what was set aside went back."""
+
+    SIGNATURE: ClassVar[str] = "ClientAcquitted(uint96,address,uint96)"
+    INDEXED: ClassVar[tuple[str, ...]] = ("uint96", "address")
+    PLAIN: ClassVar[tuple[str, ...]] = ("uint96",)
+    round: RoundId
+    client: Address
+    released: int
+
+    @classmethod
+    def _from_abi(cls, indexed: Sequence[Any], plain: Sequence[Any]) -> Self:
+        return cls(RoundId(indexed[0]), checksum(indexed[1]), plain[0])
+
+
+@dataclass(frozen=True)
+class ClientCharged(Event):
+    """The audit ended against the client, which paid what was set aside."""
+
+    SIGNATURE: ClassVar[str] = "ClientCharged(uint96,address,uint8,uint96)"
+    INDEXED: ClassVar[tuple[str, ...]] = ("uint96", "address")
+    PLAIN: ClassVar[tuple[str, ...]] = ("uint8", "uint96")
+    round: RoundId
+    client: Address
+    outcome: Outcome
+    amount: int
+
+    @classmethod
+    def _from_abi(cls, indexed: Sequence[Any], plain: Sequence[Any]) -> Self:
+        return cls(RoundId(indexed[0]), checksum(indexed[1]), Outcome(plain[0]), plain[1])
 
 
 @dataclass(frozen=True)
@@ -88,7 +152,7 @@ class ClientEnrolled(Event):
 
 @dataclass(frozen=True)
 class ClientStatusChanged(Event):
-    """Whether and why a client may or may not commit has changed."""
+    """Whether and why a client may or may not contribute has changed."""
 
     SIGNATURE: ClassVar[str] = "ClientStatusChanged(uint64,address,uint8)"
     INDEXED: ClassVar[tuple[str, ...]] = ("uint64", "address")
@@ -158,7 +222,7 @@ class Distributed(Event):
     job: JobId
     burned: int
     to_treasury: int
-    to_committee: int
+    to_members: int
 
     @classmethod
     def _from_abi(cls, indexed: Sequence[Any], plain: Sequence[Any]) -> Self:
@@ -180,7 +244,7 @@ class EIP712DomainChanged(Event):
 
 @dataclass(frozen=True)
 class EndpointAnnounced(Event):
-    """A member said where clients reach it. The last one that it announced counts."""
+    """A member or standby said where it is reached. The last one that it announced counts."""
 
     SIGNATURE: ClassVar[str] = "EndpointAnnounced(uint64,address,string)"
     INDEXED: ClassVar[tuple[str, ...]] = ("uint64", "address")
@@ -195,34 +259,34 @@ class EndpointAnnounced(Event):
 
 
 @dataclass(frozen=True)
-class GradientCommitted(Event):
-    """A client committed to its gradient."""
+class Funded(Event):
+    """A job's budget grew by `amount`."""
 
-    SIGNATURE: ClassVar[str] = "GradientCommitted(uint96,address,bytes32)"
-    INDEXED: ClassVar[tuple[str, ...]] = ("uint96", "address")
-    PLAIN: ClassVar[tuple[str, ...]] = ("bytes32",)
-    round: RoundId
-    client: Address
-    commitment: bytes
+    SIGNATURE: ClassVar[str] = "Funded(uint64,uint256)"
+    INDEXED: ClassVar[tuple[str, ...]] = ("uint64",)
+    PLAIN: ClassVar[tuple[str, ...]] = ("uint256",)
+    job: JobId
+    amount: int
 
     @classmethod
     def _from_abi(cls, indexed: Sequence[Any], plain: Sequence[Any]) -> Self:
-        return cls(RoundId(indexed[0]), checksum(indexed[1]), plain[0])
+        return cls(JobId(indexed[0]), plain[0])
 
 
 @dataclass(frozen=True)
 class GroupFormed(Event):
     """The keys of a job's committee were added up."""
 
-    SIGNATURE: ClassVar[str] = "GroupFormed(uint64,bytes)"
-    INDEXED: ClassVar[tuple[str, ...]] = ("uint64",)
+    SIGNATURE: ClassVar[str] = "GroupFormed(uint64,uint8,bytes)"
+    INDEXED: ClassVar[tuple[str, ...]] = ("uint64", "uint8")
     PLAIN: ClassVar[tuple[str, ...]] = ("bytes",)
     job: JobId
+    epoch: int
     group_key: bytes
 
     @classmethod
     def _from_abi(cls, indexed: Sequence[Any], plain: Sequence[Any]) -> Self:
-        return cls(JobId(indexed[0]), plain[0])
+        return cls(JobId(indexed[0]), indexed[1], plain[0])
 
 
 @dataclass(frozen=True)
@@ -242,29 +306,36 @@ class JobClosed(Event):
 
 @dataclass(frozen=True)
 class JobCreated(Event):
-    """A job was created. Its terms never change; `policy` and `boundary` are the bytes whose hashes
-    stand in the terms.
+    """A job was created, and `budget` escrowed for work. Its terms never change; `policy` and
+    `boundary` are the bytes whose hashes stand in the terms.
     """
 
     SIGNATURE: ClassVar[str] = (
-        "JobCreated(uint64,address,(bytes32,bytes32,bytes32,address[3],address,address,uint96,uint96,uint128,uint32,uint32,(uint32,uint32,uint32,uint32,uint32,uint32,uint32,uint32),(uint96,uint96,uint96,uint96,uint96,uint96,uint96),(uint16,uint16,uint16)),bytes,bytes)"
+        "JobCreated(uint64,address,(bytes32,bytes32,bytes32,address[3],address[],address,uint96,uint96,uint128,uint32,uint32,uint32,uint32,uint32,uint16,bool,(uint32,uint32,uint32,uint32,uint32,uint32,uint32,uint32),(uint96,uint96,uint96,uint96,uint96),(uint96,uint96)),uint256,bytes,bytes)"
     )
     INDEXED: ClassVar[tuple[str, ...]] = ("uint64", "address")
     PLAIN: ClassVar[tuple[str, ...]] = (
-        "(bytes32,bytes32,bytes32,address[3],address,address,uint96,uint96,uint128,uint32,uint32,(uint32,uint32,uint32,uint32,uint32,uint32,uint32,uint32),(uint96,uint96,uint96,uint96,uint96,uint96,uint96),(uint16,uint16,uint16))",
+        "(bytes32,bytes32,bytes32,address[3],address[],address,uint96,uint96,uint128,uint32,uint32,uint32,uint32,uint32,uint16,bool,(uint32,uint32,uint32,uint32,uint32,uint32,uint32,uint32),(uint96,uint96,uint96,uint96,uint96),(uint96,uint96))",
+        "uint256",
         "bytes",
         "bytes",
     )
     job: JobId
     creator: Address
     terms: JobTerms
+    budget: int
     policy: bytes
     boundary: bytes
 
     @classmethod
     def _from_abi(cls, indexed: Sequence[Any], plain: Sequence[Any]) -> Self:
         return cls(
-            JobId(indexed[0]), checksum(indexed[1]), JobTerms.from_abi(plain[0]), plain[1], plain[2]
+            JobId(indexed[0]),
+            checksum(indexed[1]),
+            JobTerms.from_abi(plain[0]),
+            plain[1],
+            plain[2],
+            plain[3],
         )
 
 
@@ -303,18 +374,19 @@ class Locked(Event):
 
 @dataclass(frozen=True)
 class MemberJoined(Event):
-    """A member staked; its bit in masks is `index`."""
+    """A member or standby staked. `sealingKey` is the compressed point that clients seal to."""
 
-    SIGNATURE: ClassVar[str] = "MemberJoined(uint64,address,uint8)"
+    SIGNATURE: ClassVar[str] = "MemberJoined(uint64,address,uint8,bytes)"
     INDEXED: ClassVar[tuple[str, ...]] = ("uint64", "address")
-    PLAIN: ClassVar[tuple[str, ...]] = ("uint8",)
+    PLAIN: ClassVar[tuple[str, ...]] = ("uint8", "bytes")
     job: JobId
     member: Address
-    index: int
+    number: int
+    sealing_key: bytes
 
     @classmethod
     def _from_abi(cls, indexed: Sequence[Any], plain: Sequence[Any]) -> Self:
-        return cls(JobId(indexed[0]), checksum(indexed[1]), plain[0])
+        return cls(JobId(indexed[0]), checksum(indexed[1]), plain[0], plain[1])
 
 
 @dataclass(frozen=True)
@@ -335,6 +407,22 @@ class MemberPenalised(Event):
 
 
 @dataclass(frozen=True)
+class Paid(Event):
+    """A job's budget paid `amount`."""
+
+    SIGNATURE: ClassVar[str] = "Paid(uint64,address,uint256)"
+    INDEXED: ClassVar[tuple[str, ...]] = ("uint64", "address")
+    PLAIN: ClassVar[tuple[str, ...]] = ("uint256",)
+    job: JobId
+    recipient: Address
+    amount: int
+
+    @classmethod
+    def _from_abi(cls, indexed: Sequence[Any], plain: Sequence[Any]) -> Self:
+        return cls(JobId(indexed[0]), checksum(indexed[1]), plain[0])
+
+
+@dataclass(frozen=True)
 class PartialPublished(Event):
     """One member's signature was published, because the aggregate is late."""
 
@@ -348,6 +436,22 @@ class PartialPublished(Event):
     @classmethod
     def _from_abi(cls, indexed: Sequence[Any], plain: Sequence[Any]) -> Self:
         return cls(RoundId(indexed[0]), checksum(indexed[1]), plain[0])
+
+
+@dataclass(frozen=True)
+class Refunded(Event):
+    """The creator got back what nobody can earn any more."""
+
+    SIGNATURE: ClassVar[str] = "Refunded(uint64,address,uint256)"
+    INDEXED: ClassVar[tuple[str, ...]] = ("uint64", "address")
+    PLAIN: ClassVar[tuple[str, ...]] = ("uint256",)
+    job: JobId
+    creator: Address
+    amount: int
+
+    @classmethod
+    def _from_abi(cls, indexed: Sequence[Any], plain: Sequence[Any]) -> Self:
+        return cls(JobId(indexed[0]), checksum(indexed[1]), plain[0])
 
 
 @dataclass(frozen=True)
@@ -369,6 +473,25 @@ class Released(Event):
 
 
 @dataclass(frozen=True)
+class RollCommitted(Event):
+    """The roll of a round is agreed. `pairs` has 36 bytes for each contribution, the client's index
+    and its commitment, or is empty if the terms keep it off the chain.
+    """
+
+    SIGNATURE: ClassVar[str] = "RollCommitted(uint96,bytes32,uint32,bytes)"
+    INDEXED: ClassVar[tuple[str, ...]] = ("uint96",)
+    PLAIN: ClassVar[tuple[str, ...]] = ("bytes32", "uint32", "bytes")
+    round: RoundId
+    root: bytes
+    count: int
+    pairs: bytes
+
+    @classmethod
+    def _from_abi(cls, indexed: Sequence[Any], plain: Sequence[Any]) -> Self:
+        return cls(RoundId(indexed[0]), plain[0], plain[1], plain[2])
+
+
+@dataclass(frozen=True)
 class RoundFinalised(Event):
     """The next model is agreed."""
 
@@ -386,18 +509,19 @@ class RoundFinalised(Event):
 
 @dataclass(frozen=True)
 class RoundOpened(Event):
-    """A round opened on the model with this hash."""
+    """A round opened on the model with this hash. The seats hold for the whole round."""
 
-    SIGNATURE: ClassVar[str] = "RoundOpened(uint96,bytes32,uint32)"
+    SIGNATURE: ClassVar[str] = "RoundOpened(uint96,bytes32,bytes32,uint8)"
     INDEXED: ClassVar[tuple[str, ...]] = ("uint96",)
-    PLAIN: ClassVar[tuple[str, ...]] = ("bytes32", "uint32")
+    PLAIN: ClassVar[tuple[str, ...]] = ("bytes32", "bytes32", "uint8")
     round: RoundId
     model_hash: bytes
-    commit_deadline: int
+    opening: bytes
+    epoch: int
 
     @classmethod
     def _from_abi(cls, indexed: Sequence[Any], plain: Sequence[Any]) -> Self:
-        return cls(RoundId(indexed[0]), plain[0], plain[1])
+        return cls(RoundId(indexed[0]), plain[0], plain[1], plain[2])
 
 
 @dataclass(frozen=True)
@@ -416,53 +540,21 @@ class RoundVoided(Event):
 
 
 @dataclass(frozen=True)
-class SlashExecuted(Event):
-    """What was set aside was distributed."""
+class SeatChanged(Event):
+    """A standby took a seat, for all rounds that open from now on."""
 
-    SIGNATURE: ClassVar[str] = "SlashExecuted(uint96,address,uint96)"
-    INDEXED: ClassVar[tuple[str, ...]] = ("uint96", "address")
-    PLAIN: ClassVar[tuple[str, ...]] = ("uint96",)
-    round: RoundId
-    client: Address
-    amount: int
-
-    @classmethod
-    def _from_abi(cls, indexed: Sequence[Any], plain: Sequence[Any]) -> Self:
-        return cls(RoundId(indexed[0]), checksum(indexed[1]), plain[0])
-
-
-@dataclass(frozen=True)
-class SlashRequested(Event):
-    """A slash was requested; `captured` was set aside."""
-
-    SIGNATURE: ClassVar[str] = "SlashRequested(uint96,address,uint8,uint96,uint32)"
-    INDEXED: ClassVar[tuple[str, ...]] = ("uint96", "address")
-    PLAIN: ClassVar[tuple[str, ...]] = ("uint8", "uint96", "uint32")
-    round: RoundId
-    client: Address
-    reason: Reason
-    captured: int
-    executable_at: int
+    SIGNATURE: ClassVar[str] = "SeatChanged(uint64,uint8,address,address,uint8)"
+    INDEXED: ClassVar[tuple[str, ...]] = ("uint64", "uint8")
+    PLAIN: ClassVar[tuple[str, ...]] = ("address", "address", "uint8")
+    job: JobId
+    seat: int
+    from_: Address
+    to: Address
+    epoch: int
 
     @classmethod
     def _from_abi(cls, indexed: Sequence[Any], plain: Sequence[Any]) -> Self:
-        return cls(RoundId(indexed[0]), checksum(indexed[1]), Reason(plain[0]), plain[1], plain[2])
-
-
-@dataclass(frozen=True)
-class SlashVetoed(Event):
-    """The slash was vetoed and what was set aside went back."""
-
-    SIGNATURE: ClassVar[str] = "SlashVetoed(uint96,address,uint96)"
-    INDEXED: ClassVar[tuple[str, ...]] = ("uint96", "address")
-    PLAIN: ClassVar[tuple[str, ...]] = ("uint96",)
-    round: RoundId
-    client: Address
-    released: int
-
-    @classmethod
-    def _from_abi(cls, indexed: Sequence[Any], plain: Sequence[Any]) -> Self:
-        return cls(RoundId(indexed[0]), checksum(indexed[1]), plain[0])
+        return cls(JobId(indexed[0]), indexed[1], checksum(plain[0]), checksum(plain[1]), plain[2])
 
 
 @dataclass(frozen=True)
@@ -486,31 +578,32 @@ class UnbondingStarted(Event):
 class VerdictAttested(Event):
     """A member attested its verdict."""
 
-    SIGNATURE: ClassVar[str] = "VerdictAttested(uint96,address,(bytes,bytes))"
+    SIGNATURE: ClassVar[str] = "VerdictAttested(uint96,address,bytes)"
     INDEXED: ClassVar[tuple[str, ...]] = ("uint96", "address")
-    PLAIN: ClassVar[tuple[str, ...]] = ("(bytes,bytes)",)
+    PLAIN: ClassVar[tuple[str, ...]] = ("bytes",)
     round: RoundId
     member: Address
-    verdict: Verdict
+    passes: bytes
 
     @classmethod
     def _from_abi(cls, indexed: Sequence[Any], plain: Sequence[Any]) -> Self:
-        return cls(RoundId(indexed[0]), checksum(indexed[1]), Verdict.from_abi(plain[0]))
+        return cls(RoundId(indexed[0]), checksum(indexed[1]), plain[0])
 
 
 @dataclass(frozen=True)
 class VerdictDecided(Event):
-    """Two members attested the same verdict."""
+    """Two members attested the same verdict, by which `passed` contributions are accepted."""
 
-    SIGNATURE: ClassVar[str] = "VerdictDecided(uint96,bytes32)"
+    SIGNATURE: ClassVar[str] = "VerdictDecided(uint96,bytes32,uint32)"
     INDEXED: ClassVar[tuple[str, ...]] = ("uint96",)
-    PLAIN: ClassVar[tuple[str, ...]] = ("bytes32",)
+    PLAIN: ClassVar[tuple[str, ...]] = ("bytes32", "uint32")
     round: RoundId
     verdict_hash: bytes
+    passed: int
 
     @classmethod
     def _from_abi(cls, indexed: Sequence[Any], plain: Sequence[Any]) -> Self:
-        return cls(RoundId(indexed[0]), plain[0])
+        return cls(RoundId(indexed[0]), plain[0], plain[1])
 
 
 @dataclass(frozen=True)

@@ -4,31 +4,32 @@ from __future__ import annotations
 
 from opfl_chain.chain.bindings.types import (
     Client,
-    JobProgress,
     JobTerms,
-    Round,
-    Schedule,
-    Verdict,
+    Participants,
+    Pay,
+    Phases,
 )
 from opfl_chain.chain.contracts.contract import Call, Contract
 from opfl_chain.chain.rpc import BlockTag, checksum
-from opfl_chain.protocol.identifiers import Address, JobId, RoundId
+from opfl_chain.protocol.identifiers import Address, JobId
 
 
 class Jobs(Contract):
-    """Anyone may make any transition that is due."""
+    """The roster of a job is its members, then its standbys; a number is a place in it. Three of
+    the roster have a seat.
+    """
 
     NAME = "Jobs"
 
     @classmethod
     def creation(
-        cls, bytecode: bytes, deposits: Address, beacon: Address, slashing: Address
+        cls, bytecode: bytes, deposits: Address, beacon: Address, rounds: Address, charges: Address
     ) -> Call:
         """Prepare the transaction that creates the contract."""
         return cls._creation(
             bytecode,
-            ("address", "address", "address"),
-            {"deposits": deposits, "beacon": beacon, "slashing": slashing},
+            ("address", "address", "address", "address"),
+            {"deposits": deposits, "beacon": beacon, "rounds": rounds, "charges": charges},
         )
 
     def beacon(self, *, block: BlockTag = "latest") -> Address:
@@ -36,40 +37,43 @@ class Jobs(Contract):
         values = self._read("BEACON", (), ("address",), {}, block)
         return checksum(values[0])
 
+    def charges(self, *, block: BlockTag = "latest") -> Address:
+        """May suspend clients."""
+        values = self._read("CHARGES", (), ("address",), {}, block)
+        return checksum(values[0])
+
     def deposits(self, *, block: BlockTag = "latest") -> Address:
         """Holds the stakes."""
         values = self._read("DEPOSITS", (), ("address",), {}, block)
         return checksum(values[0])
 
-    def max_void_streak(self, *, block: BlockTag = "latest") -> int:
-        """The contract says no more about it."""
-        values = self._read("MAX_VOID_STREAK", (), ("uint8",), {}, block)
-        return int(values[0])
-
-    def slashing(self, *, block: BlockTag = "latest") -> Address:
-        """May suspend clients."""
-        values = self._read("SLASHING", (), ("address",), {}, block)
+    def rounds(self, *, block: BlockTag = "latest") -> Address:
+        """Knows how far jobs have come."""
+        values = self._read("ROUNDS", (), ("address",), {}, block)
         return checksum(values[0])
 
-    def accumulator(self, id: RoundId, *, block: BlockTag = "latest") -> bytes:
-        """The commitments of a round so far."""
-        values = self._read("accumulator", ("uint96",), ("bytes28",), {"id": id}, block)
-        return bytes(values[0])
-
     def announce_endpoint(self, job: JobId, url: str) -> Call:
-        """Says where clients reach the caller, a member; staked or not, at any time and as often as
-        its endpoint moves. Nothing is stored: whoever wants to know reads the events.
+        """Says where the caller, on the roster, is reached; at any time and as often as its
+        endpoint moves. Nothing is stored: whoever wants to know reads the events.
         """
         return self._prepare("announceEndpoint", ("uint64", "string"), {"job": job, "url": url})
-
-    def attest(self, id: RoundId, verdict: Verdict) -> Call:
-        """Attests the calling member's verdict. Two equal ones decide."""
-        return self._prepare("attest", ("uint96", "(bytes,bytes)"), {"id": id, "verdict": verdict})
 
     def audit_rate(self, job: JobId, *, block: BlockTag = "latest") -> int:
         """The probability that a contribution is audited, times 2^64."""
         values = self._read("auditRate", ("uint64",), ("uint128",), {"job": job}, block)
         return int(values[0])
+
+    def change_seat(
+        self, job: JobId, seat: int, standby: Address, signatures: tuple[bytes, ...]
+    ) -> Call:
+        """Gives a seat to a standby that has staked, with the signatures of two seats over
+        `SeatChange`. It counts for rounds that open from now on. Forms the group key anew.
+        """
+        return self._prepare(
+            "changeSeat",
+            ("uint64", "uint8", "address", "bytes[2]"),
+            {"job": job, "seat": seat, "standby": standby, "signatures": signatures},
+        )
 
     def client(self, job: JobId, account: Address, *, block: BlockTag = "latest") -> Client:
         """A client of the job. Reverts for everyone else."""
@@ -82,44 +86,25 @@ class Jobs(Contract):
         )
         return Client.from_abi(values[0])
 
-    def commit_batch(self, id: RoundId, root: bytes, count: int) -> Call:
-        """Commits to the root of a Merkle tree of `count` signed commitments. Only the relayer."""
-        return self._prepare(
-            "commitBatch", ("uint96", "bytes32", "uint32"), {"id": id, "root": root, "count": count}
-        )
-
-    def commit_gradient(self, id: RoundId, commitment: bytes) -> Call:
-        """Commits the calling client to its gradient of the round."""
-        return self._prepare(
-            "commitGradient", ("uint96", "bytes32"), {"id": id, "commitment": commitment}
-        )
-
-    def committed_directly(
-        self, round: RoundId, account: Address, *, block: BlockTag = "latest"
-    ) -> bool:
-        """Whether the client committed directly in a round. Rounds that are too long ago for a
-        slash are forgotten.
-        """
-        values = self._read(
-            "committedDirectly",
-            ("uint96", "address"),
-            ("bool",),
-            {"round": round, "account": account},
-            block,
-        )
-        return bool(values[0])
-
-    def create_job(self, terms: JobTerms, policy: bytes, boundary: bytes) -> Call:
-        """Creates a job. Anyone may."""
+    def create_job(self, terms: JobTerms, policy: bytes, boundary: bytes, *, value: int) -> Call:
+        """Creates a job, and escrows the value sent to pay for work. Anyone may."""
         return self._prepare(
             "createJob",
             (
-                "(bytes32,bytes32,bytes32,address[3],address,address,uint96,uint96,uint128,uint32,uint32,(uint32,uint32,uint32,uint32,uint32,uint32,uint32,uint32),(uint96,uint96,uint96,uint96,uint96,uint96,uint96),(uint16,uint16,uint16))",
+                "(bytes32,bytes32,bytes32,address[3],address[],address,uint96,uint96,uint128,uint32,uint32,uint32,uint32,uint32,uint16,bool,(uint32,uint32,uint32,uint32,uint32,uint32,uint32,uint32),(uint96,uint96,uint96,uint96,uint96),(uint96,uint96))",
                 "bytes",
                 "bytes",
             ),
             {"terms": terms, "policy": policy, "boundary": boundary},
+            value,
         )
+
+    def creator_of(self, argument_0: JobId, *, block: BlockTag = "latest") -> Address:
+        """Who created the job, and gets what is left of its budget."""
+        values = self._read(
+            "creatorOf", ("uint64",), ("address",), {"argument_0": argument_0}, block
+        )
+        return checksum(values[0])
 
     def eip712_domain(
         self, *, block: BlockTag = "latest"
@@ -146,68 +131,74 @@ class Jobs(Contract):
         """Locks the caller's client deposit and records the root of its data set."""
         return self._prepare("enrol", ("uint64", "bytes32"), {"job": job, "root": root}, value)
 
-    def finalise(
-        self, id: RoundId, aggregate_hash: bytes, model_hash: bytes, signatures: tuple[bytes, ...]
-    ) -> Call:
-        """Sets the next model, with the signatures of two members over `RoundResult`."""
-        return self._prepare(
-            "finalise",
-            ("uint96", "bytes32", "bytes32", "bytes[2]"),
-            {
-                "id": id,
-                "aggregate_hash": aggregate_hash,
-                "model_hash": model_hash,
-                "signatures": signatures,
-            },
+    def index_of(self, job: JobId, account: Address, *, block: BlockTag = "latest") -> int:
+        """The bit of a client in verdicts. Reverts for everyone else."""
+        values = self._read(
+            "indexOf", ("uint64", "address"), ("uint32",), {"job": job, "account": account}, block
         )
+        return int(values[0])
+
+    def is_stillborn(self, job: JobId, *, block: BlockTag = "latest") -> bool:
+        """Whether the job can never start."""
+        values = self._read("isStillborn", ("uint64",), ("bool",), {"job": job}, block)
+        return bool(values[0])
 
     def job_count(self, *, block: BlockTag = "latest") -> int:
         """How many jobs there are."""
         values = self._read("jobCount", (), ("uint64",), {}, block)
         return int(values[0])
 
-    def join_committee(self, job: JobId, *, value: int) -> Call:
-        """Locks the caller's member stake. The caller must have registered a BLS key."""
-        return self._prepare("joinCommittee", ("uint64",), {"job": job}, value)
+    def join_committee(self, job: JobId, sealing_key: bytes, *, value: int) -> Call:
+        """Locks the caller's member stake. The caller is on the roster and has registered a BLS
+        key.
+        """
+        return self._prepare(
+            "joinCommittee", ("uint64", "bytes"), {"job": job, "sealing_key": sealing_key}, value
+        )
 
-    def member_index(self, job: JobId, account: Address, *, block: BlockTag = "latest") -> int:
-        """A member's bit in masks. Reverts for everyone else."""
+    def note_audit(self, job: JobId, account: Address, balance: int, held: bool) -> Call:
+        """Notes that an audit of a client was held, or decided, and that its deposit is now
+        `balance`. Only Charges.
+        """
+        return self._prepare(
+            "noteAudit",
+            ("uint64", "address", "uint96", "bool"),
+            {"job": job, "account": account, "balance": balance, "held": held},
+        )
+
+    def number_of(self, job: JobId, account: Address, *, block: BlockTag = "latest") -> int:
+        """The number of an account that has staked. Reverts for everyone else."""
         values = self._read(
-            "memberIndex",
-            ("uint64", "address"),
-            ("uint8",),
-            {"job": job, "account": account},
-            block,
+            "numberOf", ("uint64", "address"), ("uint8",), {"job": job, "account": account}, block
         )
         return int(values[0])
 
-    def members(self, job: JobId, *, block: BlockTag = "latest") -> tuple[Address, ...]:
-        """The committee."""
-        values = self._read("members", ("uint64",), ("address[3]",), {"job": job}, block)
-        return tuple(checksum(item) for item in values[0])
-
-    def note_deposit(self, job: JobId, account: Address, balance: int) -> Call:
-        """Suspends or reinstates a client whose deposit is now `balance`. Only Slashing."""
-        return self._prepare(
-            "noteDeposit",
-            ("uint64", "address", "uint96"),
-            {"job": job, "account": account, "balance": balance},
-        )
-
-    def open_round(self, job: JobId) -> Call:
-        """Opens the next round on the current model."""
-        return self._prepare("openRound", ("uint64",), {"job": job})
-
-    def progress(self, job: JobId, *, block: BlockTag = "latest") -> JobProgress:
-        """How far the job has come."""
+    def participants(self, job: JobId, *, block: BlockTag = "latest") -> Participants:
+        """Who takes part in the job."""
         values = self._read(
-            "progress",
+            "participants",
             ("uint64",),
-            ("(uint32,uint32,uint32,uint8,uint8,bool,bytes32)",),
+            ("(uint32,uint32,uint32,uint8,uint8,uint8[3])",),
             {"job": job},
             block,
         )
-        return JobProgress.from_abi(values[0])
+        return Participants.from_abi(values[0])
+
+    def pay(self, job: JobId, *, block: BlockTag = "latest") -> Pay:
+        """What work earns."""
+        values = self._read("pay", ("uint64",), ("(uint96,uint96)",), {"job": job}, block)
+        return Pay.from_abi(values[0])
+
+    def phases(self, job: JobId, *, block: BlockTag = "latest") -> Phases:
+        """The lengths of the phases that were agreed."""
+        values = self._read(
+            "phases",
+            ("uint64",),
+            ("(uint32,uint32,uint32,uint32,uint32,uint32,uint32,uint32)",),
+            {"job": job},
+            block,
+        )
+        return Phases.from_abi(values[0])
 
     def replace_dataset_root(self, job: JobId, root: bytes) -> Call:
         """Replaces the root of the caller's data set, before the first round opens."""
@@ -215,7 +206,45 @@ class Jobs(Contract):
             "replaceDatasetRoot", ("uint64", "bytes32"), {"job": job, "root": root}
         )
 
-    def require_two_members(
+    def require_two_among(
+        self,
+        job: JobId,
+        among: int,
+        struct_hash: bytes,
+        signatures: tuple[bytes, ...],
+        *,
+        block: BlockTag = "latest",
+    ) -> None:
+        """Reverts unless two different accounts with these seats signed the struct."""
+        self._read(
+            "requireTwoAmong",
+            ("uint64", "uint24", "bytes32", "bytes[2]"),
+            (),
+            {"job": job, "among": among, "struct_hash": struct_hash, "signatures": signatures},
+            block,
+        )
+
+    def require_two_others(
+        self,
+        job: JobId,
+        accused: Address,
+        struct_hash: bytes,
+        signatures: tuple[bytes, ...],
+        *,
+        block: BlockTag = "latest",
+    ) -> None:
+        """Reverts unless two different accounts of the roster, both staked and neither of them
+        `accused`, signed the struct.
+        """
+        self._read(
+            "requireTwoOthers",
+            ("uint64", "address", "bytes32", "bytes[2]"),
+            (),
+            {"job": job, "accused": accused, "struct_hash": struct_hash, "signatures": signatures},
+            block,
+        )
+
+    def require_two_seats(
         self,
         job: JobId,
         struct_hash: bytes,
@@ -223,36 +252,49 @@ class Jobs(Contract):
         *,
         block: BlockTag = "latest",
     ) -> None:
-        """Reverts unless two different members signed the struct."""
+        """Reverts unless two different accounts that have a seat now signed the struct."""
         self._read(
-            "requireTwoMembers",
+            "requireTwoSeats",
             ("uint64", "bytes32", "bytes[2]"),
             (),
             {"job": job, "struct_hash": struct_hash, "signatures": signatures},
             block,
         )
 
-    def round(self, id: RoundId, *, block: BlockTag = "latest") -> Round:
-        """The state of a round."""
-        values = self._read(
-            "round",
-            ("uint96",),
-            ("(uint8,uint8,uint8,uint32,bytes32,bytes32,bytes32[3])",),
-            {"id": id},
-            block,
-        )
-        return Round.from_abi(values[0])
+    def roll_limits(self, job: JobId, *, block: BlockTag = "latest") -> tuple[int, bool]:
+        """How many contributions a roll may have, and whether its pairs are on chain."""
+        values = self._read("rollLimits", ("uint64",), ("uint32", "bool"), {"job": job}, block)
+        return int(values[0]), bool(values[1])
 
-    def schedule(self, id: RoundId, *, block: BlockTag = "latest") -> Schedule:
-        """The last block of every phase of a round. Reverts for a round that is not open."""
+    def roster_at(self, job: JobId, number: int, *, block: BlockTag = "latest") -> Address:
+        """The account with a number."""
         values = self._read(
-            "schedule",
-            ("uint96",),
-            ("(uint32,uint32,uint32,uint32,uint32,uint32)",),
-            {"id": id},
+            "rosterAt", ("uint64", "uint8"), ("address",), {"job": job, "number": number}, block
+        )
+        return checksum(values[0])
+
+    def round_count(self, job: JobId, *, block: BlockTag = "latest") -> int:
+        """How many rounds were agreed."""
+        values = self._read("roundCount", ("uint64",), ("uint32",), {"job": job}, block)
+        return int(values[0])
+
+    def seat_among(
+        self, job: JobId, among: int, account: Address, *, block: BlockTag = "latest"
+    ) -> int:
+        """The seat of an account among these. Reverts for everyone else."""
+        values = self._read(
+            "seatAmong",
+            ("uint64", "uint24", "address"),
+            ("uint8",),
+            {"job": job, "among": among, "account": account},
             block,
         )
-        return Schedule.from_abi(values[0])
+        return int(values[0])
+
+    def seats(self, job: JobId, *, block: BlockTag = "latest") -> tuple[Address, ...]:
+        """Who has the seats now."""
+        values = self._read("seats", ("uint64",), ("address[3]",), {"job": job}, block)
+        return tuple(checksum(item) for item in values[0])
 
     def statement_digest(self, struct_hash: bytes, *, block: BlockTag = "latest") -> bytes:
         """The EIP-712 digest of a struct under this contract's domain."""
@@ -267,7 +309,7 @@ class Jobs(Contract):
             "terms",
             ("uint64",),
             (
-                "(bytes32,bytes32,bytes32,address[3],address,address,uint96,uint96,uint128,uint32,uint32,(uint32,uint32,uint32,uint32,uint32,uint32,uint32,uint32),(uint96,uint96,uint96,uint96,uint96,uint96,uint96),(uint16,uint16,uint16))",
+                "(bytes32,bytes32,bytes32,address[3],address[],address,uint96,uint96,uint128,uint32,uint32,uint32,uint32,uint32,uint16,bool,(uint32,uint32,uint32,uint32,uint32,uint32,uint32,uint32),(uint96,uint96,uint96,uint96,uint96),(uint96,uint96))",
             ),
             {"job": job},
             block,
@@ -283,13 +325,9 @@ class Jobs(Contract):
         return self._prepare("topUpStake", ("uint64",), {"job": job}, value)
 
     def unbond_deposit(self, job: JobId) -> Call:
-        """The calling client stops committing and gets its deposit after the delay."""
+        """The calling client stops contributing and gets its deposit after the delay."""
         return self._prepare("unbondDeposit", ("uint64",), {"job": job})
 
     def unbond_stake(self, job: JobId) -> Call:
-        """The calling member gets its stake after the delay."""
+        """The caller, on the roster, gets its stake after the delay."""
         return self._prepare("unbondStake", ("uint64",), {"job": job})
-
-    def void_round(self, id: RoundId) -> Call:
-        """Ends a round that was not decided or not finalised in time."""
-        return self._prepare("voidRound", ("uint96",), {"id": id})

@@ -11,6 +11,53 @@ from opfl_chain.chain.rpc import checksum
 from opfl_chain.protocol.identifiers import Address
 
 
+class MemberFault(ContractEnum):
+    SILENCE = 0
+    DISSENT = 1
+    ABSENCE = 2
+    WITHHELD = 3
+    FALSEHOOD = 4
+    EQUIVOCATION = 5
+
+
+class Outcome(ContractEnum):
+    NONE = 0
+    PASSED = 1
+    OUTSIDE = 2
+    UNANSWERED = 3
+
+
+class ChargeStatus(ContractEnum):
+    NONE = 0
+    HELD = 1
+    CHARGED = 2
+    ACQUITTED = 3
+    UNLOCKED = 4
+
+
+@dataclass(frozen=True)
+class Charge:
+    status: ChargeStatus
+    held_at: int
+    held: int
+
+    @classmethod
+    def from_abi(cls, raw: Sequence[Any]) -> Self:
+        return cls(ChargeStatus(raw[0]), raw[1], raw[2])
+
+
+@dataclass(frozen=True)
+class RollEntry:
+    commitment: bytes
+    rest_hash: bytes
+    path: tuple[bytes, ...]
+    signature: bytes
+
+    @classmethod
+    def from_abi(cls, raw: Sequence[Any]) -> Self:
+        return cls(raw[0], raw[1], tuple(raw[2]), raw[3])
+
+
 class Role(ContractEnum):
     CLIENT = 0
     MEMBER = 1
@@ -26,17 +73,6 @@ class Account:
         return cls(raw[0], raw[1])
 
 
-@dataclass(frozen=True)
-class Split:
-    burn: int
-    treasury: int
-    committee: int
-
-    @classmethod
-    def from_abi(cls, raw: Sequence[Any]) -> Self:
-        return cls(raw[0], raw[1], raw[2])
-
-
 class ClientStatus(ContractEnum):
     UNKNOWN = 0
     ACTIVE = 1
@@ -47,13 +83,13 @@ class ClientStatus(ContractEnum):
 @dataclass(frozen=True)
 class Phases:
     enrol: int
-    commit: int
-    beacon: int
     deliver: int
+    roll: int
+    beacon: int
+    answer: int
     attest: int
     finalise: int
-    request: int
-    veto: int
+    response: int
 
     @classmethod
     def from_abi(cls, raw: Sequence[Any]) -> Self:
@@ -62,17 +98,25 @@ class Phases:
 
 @dataclass(frozen=True)
 class Penalties:
-    commitment_mismatch: int
-    not_delivered: int
-    input_not_committed: int
-    replay_outside: int
-    beacon_withheld: int
-    verdict_dissent: int
-    verdict_silence: int
+    client: int
+    silence: int
+    dissent: int
+    absence: int
+    withheld: int
 
     @classmethod
     def from_abi(cls, raw: Sequence[Any]) -> Self:
-        return cls(raw[0], raw[1], raw[2], raw[3], raw[4], raw[5], raw[6])
+        return cls(raw[0], raw[1], raw[2], raw[3], raw[4])
+
+
+@dataclass(frozen=True)
+class Pay:
+    client: int
+    member: int
+
+    @classmethod
+    def from_abi(cls, raw: Sequence[Any]) -> Self:
+        return cls(raw[0], raw[1])
 
 
 @dataclass(frozen=True)
@@ -81,16 +125,21 @@ class JobTerms:
     boundary_hash: bytes
     model_hash: bytes
     members: tuple[Address, ...]
-    relayer: Address
+    standbys: tuple[Address, ...]
     treasury: Address
     client_deposit: int
     member_stake: int
     audit_rate: int
     rounds: int
+    max_clients: int
+    fewest_contributions: int
     unbonding_delay: int
+    unlock_delay: int
+    treasury_share: int
+    public_roll: bool
     phases: Phases
     penalties: Penalties
-    split: Split
+    pay: Pay
 
     @classmethod
     def from_abi(cls, raw: Sequence[Any]) -> Self:
@@ -99,34 +148,29 @@ class JobTerms:
             raw[1],
             raw[2],
             tuple(checksum(item) for item in raw[3]),
-            checksum(raw[4]),
+            tuple(checksum(item) for item in raw[4]),
             checksum(raw[5]),
             raw[6],
             raw[7],
             raw[8],
             raw[9],
             raw[10],
-            Phases.from_abi(raw[11]),
-            Penalties.from_abi(raw[12]),
-            Split.from_abi(raw[13]),
+            raw[11],
+            raw[12],
+            raw[13],
+            raw[14],
+            raw[15],
+            Phases.from_abi(raw[16]),
+            Penalties.from_abi(raw[17]),
+            Pay.from_abi(raw[18]),
         )
-
-
-@dataclass(frozen=True)
-class Verdict:
-    passes: bytes
-    faults: bytes
-
-    @classmethod
-    def from_abi(cls, raw: Sequence[Any]) -> Self:
-        return cls(raw[0], raw[1])
 
 
 @dataclass(frozen=True)
 class Client:
     status: ClientStatus
     index: int
-    next_round: int
+    undecided: int
     dataset_root: bytes
 
     @classmethod
@@ -135,26 +179,38 @@ class Client:
 
 
 @dataclass(frozen=True)
-class JobProgress:
+class Participants:
     enrol_deadline: int
     client_count: int
+    undecided: int
+    joined: int
+    epoch: int
+    seats: tuple[int, ...]
+
+    @classmethod
+    def from_abi(cls, raw: Sequence[Any]) -> Self:
+        return cls(raw[0], raw[1], raw[2], raw[3], raw[4], tuple(raw[5]))
+
+
+@dataclass(frozen=True)
+class Progress:
     next_round: int
     void_streak: int
-    joined: int
     closed: bool
     model_hash: bytes
 
     @classmethod
     def from_abi(cls, raw: Sequence[Any]) -> Self:
-        return cls(raw[0], raw[1], raw[2], raw[3], raw[4], raw[5], raw[6])
+        return cls(raw[0], raw[1], raw[2], raw[3])
 
 
 class RoundStatus(ContractEnum):
     NONE = 0
     OPEN = 1
-    DECIDED = 2
-    FINALISED = 3
-    VOID = 4
+    ROLLED = 2
+    DECIDED = 3
+    FINALISED = 4
+    VOID = 5
 
 
 @dataclass(frozen=True)
@@ -162,69 +218,42 @@ class Round:
     status: RoundStatus
     attested: int
     majority: int
-    decided_at: int
-    batch_root: bytes
+    opened_at: int
+    count: int
+    epoch: int
+    seats: tuple[int, ...]
+    opening: bytes
+    root: bytes
     verdict_hash: bytes
     attestations: tuple[bytes, ...]
 
     @classmethod
     def from_abi(cls, raw: Sequence[Any]) -> Self:
-        return cls(RoundStatus(raw[0]), raw[1], raw[2], raw[3], raw[4], raw[5], tuple(raw[6]))
+        return cls(
+            RoundStatus(raw[0]),
+            raw[1],
+            raw[2],
+            raw[3],
+            raw[4],
+            raw[5],
+            tuple(raw[6]),
+            raw[7],
+            raw[8],
+            raw[9],
+            tuple(raw[10]),
+        )
 
 
 @dataclass(frozen=True)
 class Schedule:
-    commit: int
-    beacon: int
     deliver: int
+    roll: int
+    beacon: int
+    answer: int
     attest: int
     finalise: int
-    request: int
+    response: int
 
     @classmethod
     def from_abi(cls, raw: Sequence[Any]) -> Self:
-        return cls(raw[0], raw[1], raw[2], raw[3], raw[4], raw[5])
-
-
-class MemberFault(ContractEnum):
-    BEACON_WITHHELD = 0
-    VERDICT_DISSENT = 1
-    VERDICT_SILENCE = 2
-
-
-class Reason(ContractEnum):
-    NONE = 0
-    COMMITMENT_MISMATCH = 1
-    NOT_DELIVERED = 2
-    INPUT_NOT_COMMITTED = 3
-    REPLAY_OUTSIDE = 4
-
-
-@dataclass(frozen=True)
-class BatchProof:
-    commitment: bytes
-    path: tuple[bytes, ...]
-    signature: bytes
-
-    @classmethod
-    def from_abi(cls, raw: Sequence[Any]) -> Self:
-        return cls(raw[0], tuple(raw[1]), raw[2])
-
-
-class SlashStatus(ContractEnum):
-    NONE = 0
-    REQUESTED = 1
-    VETOED = 2
-    EXECUTED = 3
-
-
-@dataclass(frozen=True)
-class Slash:
-    status: SlashStatus
-    reason: Reason
-    executable_at: int
-    captured: int
-
-    @classmethod
-    def from_abi(cls, raw: Sequence[Any]) -> Self:
-        return cls(SlashStatus(raw[0]), Reason(raw[1]), raw[2], raw[3])
+        return cls(raw[0], raw[1], raw[2], raw[3], raw[4], raw[5], raw[6])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,18 +14,28 @@ from eth_typing import Hash32
 from eth_utils.crypto import keccak
 
 from opfl_chain.chain import bls
+from opfl_chain.chain.bindings import types
 from opfl_chain.chain.bindings.events import JobCreated, RoundOpened
-from opfl_chain.chain.bindings.types import BatchProof, JobTerms, MemberFault, Phases, Verdict
+from opfl_chain.chain.bindings.types import JobTerms, MemberFault, Outcome, Phases
 from opfl_chain.chain.contracts.contract import Call, Receipt
 from opfl_chain.chain.deployment import Contracts, deploy
 from opfl_chain.chain.rpc import Rpc
 from opfl_chain.chain.send.sender import TransactionSender
-from opfl_chain.chain.terms import DEPOSIT, STAKE, default_terms
-from opfl_chain.protocol import verdict as rules
-from opfl_chain.protocol.accumulator import batch_tree
-from opfl_chain.protocol.identifiers import Address, JobId, RoundId, job_and_number
+from opfl_chain.chain.terms import DEPOSIT, STAKE, budget, default_terms
+from opfl_chain.protocol import statements
+from opfl_chain.protocol.bundle import content_hash
+from opfl_chain.protocol.identifiers import (
+    Address,
+    ClientIndex,
+    JobId,
+    RoundId,
+    RoundNumber,
+    job_and_number,
+)
 from opfl_chain.protocol.randomness import audit_rate_of, proof_of_possession_message
-from opfl_chain.protocol.statements import GradientCommitment, RoundResult, SigningDomain, Statement
+from opfl_chain.protocol.roll import Roll, RollEntry
+from opfl_chain.protocol.statements import AuditOutcome, Contribution, SigningDomain, Statement
+from opfl_chain.protocol.verdict import Verdict
 from opfl_chain.system.closing import Closing
 
 POLICY: Final = json.dumps({"model": "none", "purpose": "rehearsal"}).encode()
@@ -34,28 +44,27 @@ BOUNDARY: Final = json.dumps({"rule": "none", "purpose": "rehearsal"}).encode()
 # Long enough for all transactions of a phase, at one block each.
 PHASES: Final = Phases(
     enrol=300,
-    commit=150,
-    beacon=50,
     deliver=20,
+    roll=20,
+    beacon=50,
+    answer=20,
     attest=50,
     finalise=50,
-    request=50,
-    veto=20,
+    response=50,
 )
-UNBONDING_DELAY: Final = 500
 COMMITTEE: Final = 3
-ACCOUNTS_BESIDE_CLIENTS: Final = COMMITTEE + 2
-DIRECT: Final = BatchProof(bytes(32), (), b"")
-"""The proof of a commitment that is on chain itself."""
+STANDBYS: Final = 1
+ACCOUNTS_BESIDE_CLIENTS: Final = 1 + COMMITTEE + STANDBYS
 
 
 def rehearsal_terms(
     members: Sequence[Address],
-    relayer: Address,
     treasury: Address,
     *,
+    standbys: Sequence[Address] = (),
     audit_rate: float,
     rounds: int,
+    public_roll: bool = True,
 ) -> JobTerms:
     """Return the default terms with short phases and made-up documents."""
     terms = default_terms(
@@ -63,13 +72,13 @@ def rehearsal_terms(
         boundary_hash=keccak(BOUNDARY),
         model_hash=model_hash(0),
         members=members,
-        relayer=relayer,
+        standbys=standbys,
         treasury=treasury,
         audit_rate=audit_rate_of(audit_rate),
         rounds=rounds,
         phases=PHASES,
     )
-    return replace(terms, unbonding_delay=UNBONDING_DELAY)
+    return replace(terms, public_roll=public_roll)
 
 
 def model_hash(round_number: int) -> bytes:
@@ -97,8 +106,8 @@ class Actor:
 class ContractJob(Closing):
     """Deploys the contracts with the first account; leave it to close the senders.
 
-    The accounts are those of the operator, who makes the transitions that anyone may make, the
-    relayer, three members, and as many clients as are left.
+    The accounts are those of the operator, who makes the transitions that anyone may make, three
+    members, a standby, and as many clients as are left.
     """
 
     def __init__(
@@ -112,16 +121,18 @@ class ContractJob(Closing):
         self._mine = mine
         self._steps = 0
         self._open = ExitStack()
-        names = ["operator", "relayer", *(f"member {i}" for i in range(COMMITTEE))]
+        names = ["operator", *(f"member {i}" for i in range(COMMITTEE)), "standby"]
         names += [f"client {i}" for i in range(len(accounts) - ACCOUNTS_BESIDE_CLIENTS)]
         actors = [
             Actor(name, account, self._open.enter_context(TransactionSender(rpc, account, folder)))
             for name, account in zip(names, accounts, strict=True)
         ]
-        self.operator, self.relayer = actors[:2]
-        self.members = actors[2:ACCOUNTS_BESIDE_CLIENTS]
+        self.operator = actors[0]
+        self.members = actors[1 : 1 + COMMITTEE]
+        self.standby = actors[1 + COMMITTEE]
         self.clients = actors[ACCOUNTS_BESIDE_CLIENTS:]
-        self.keys = [bls.SecretKey.generate() for _ in self.members]
+        self.roster = [*self.members, self.standby]
+        self.keys = [bls.SecretKey.generate() for _ in self.roster]
         self.deployment = deploy(self.operator.sender, rpc)
         self.contracts: Contracts = self.deployment.connect(rpc)
         self.domain = SigningDomain(rpc.chain_id(), self.contracts.jobs.address)
@@ -146,23 +157,29 @@ class ContractJob(Closing):
     # Before the first round
 
     def register_keys(self) -> list[Receipt]:
-        return [self._register_key(i) for i in range(COMMITTEE)]
+        return [self._register_key(i) for i in range(len(self.roster))]
 
-    def create_job(self, *, audit_rate: float, rounds: int) -> tuple[JobId, Receipt]:
+    def create_job(
+        self, *, audit_rate: float, rounds: int, public_roll: bool = True
+    ) -> tuple[JobId, Receipt]:
         terms = rehearsal_terms(
             [member.address for member in self.members],
-            self.relayer.address,
             self.operator.address,
+            standbys=[self.standby.address],
             audit_rate=audit_rate,
             rounds=rounds,
+            public_roll=public_roll,
         )
-        call = self.contracts.jobs.create_job(terms, POLICY, BOUNDARY)
+        call = self.contracts.jobs.create_job(terms, POLICY, BOUNDARY, value=budget(terms))
         receipt = self.send(self.operator, call)
         return JobCreated.in_receipt(receipt).job, receipt
 
     def join(self, job: JobId) -> list[Receipt]:
-        call = self.contracts.jobs.join_committee(job, value=STAKE)
-        return [self.send(member, call) for member in self.members]
+        join = self.contracts.jobs.join_committee
+        return [
+            self.send(member, join(job, self.sealing_key(member), value=STAKE))
+            for member in self.roster
+        ]
 
     def enrol(self, job: JobId) -> list[Receipt]:
         enrol = self.contracts.jobs.enrol
@@ -175,36 +192,32 @@ class ContractJob(Closing):
 
     def open_round(self, job: JobId) -> tuple[RoundId, Receipt]:
         """Open the next round, past the enrolment deadline."""
-        self.mine_past(self.contracts.jobs.progress(job).enrol_deadline)
-        receipt = self.send(self.operator, self.contracts.jobs.open_round(job))
+        self.mine_past(self.contracts.jobs.participants(job).enrol_deadline)
+        receipt = self.send(self.operator, self.contracts.rounds.open_round(job))
         return RoundOpened.in_receipt(receipt).round, receipt
 
-    def commit(self, round_id: RoundId, clients: Iterable[Actor]) -> list[Receipt]:
-        jobs = self.contracts.jobs
-        return [
-            self.send(client, jobs.commit_gradient(round_id, self.commitment(round_id, client)))
-            for client in clients
-        ]
+    def roll(self, round_id: RoundId, *, is_public: bool = True) -> Roll:
+        """Return the roll of all clients, which are enrolled in their order."""
+        return Roll.of(
+            (
+                RollEntry(
+                    ClientIndex(index),
+                    client.address,
+                    self.commitment(round_id, client),
+                    self.content_hash(round_id, client),
+                )
+                for index, client in enumerate(self.clients)
+            ),
+            is_public,
+        )
 
-    def commit_batch(
-        self, round_id: RoundId, clients: Sequence[Actor]
-    ) -> tuple[Mapping[str, BatchProof], Receipt]:
-        """Relay signed commitments, and return what proves each of them."""
-        job, number = job_and_number(round_id)
-        pairs = [(client.address, self.commitment(round_id, client)) for client in clients]
-        tree = batch_tree(job, number, pairs)
-        proofs = {
-            client.address: BatchProof(
-                commitment,
-                tuple(tree.proof(i)),
-                client.sign(
-                    GradientCommitment(job, number, client.address, commitment), self.domain
-                ),
-            )
-            for i, (client, (_, commitment)) in enumerate(zip(clients, pairs, strict=True))
-        }
-        call = self.contracts.jobs.commit_batch(round_id, tree.root, len(pairs))
-        return proofs, self.send(self.relayer, call)
+    def commit_roll(self, round_id: RoundId, *, is_public: bool = True) -> Receipt:
+        roll = self.roll(round_id, is_public=is_public)
+        statement = statements.Roll(*self._about(round_id), roll.root, roll.count, roll.pairs_hash)
+        call = self.contracts.rounds.commit_roll(
+            round_id, roll.root, roll.count, roll.pairs, self.two_signatures(statement)
+        )
+        return self.send(self.operator, call)
 
     def publish_beacon(self, round_id: RoundId) -> Receipt:
         signature = bls.aggregate_signatures(self.partial_signatures(round_id))
@@ -224,59 +237,92 @@ class ContractJob(Closing):
         ]
 
     def partial_signatures(self, round_id: RoundId) -> list[bls.Signature]:
-        """Close the commit phase and let every member sign the beacon message."""
-        self.mine_past(self.contracts.jobs.schedule(round_id).commit)
+        """Let every member sign the beacon message."""
         message = self.contracts.beacon.message(round_id)
-        return [key.sign(message) for key in self.keys]
+        return [key.sign(message) for key in self.keys[:COMMITTEE]]
 
     def audited(self, round_id: RoundId) -> list[Actor]:
         is_audited = self.contracts.beacon.is_audited
         return [client for client in self.clients if is_audited(round_id, client.address)]
 
-    def attest(
-        self, round_id: RoundId, verdict: rules.Verdict, members: Iterable[int]
-    ) -> list[Receipt]:
-        """Attest a verdict, after the time for delivery."""
-        self.mine_past(self.contracts.jobs.schedule(round_id).deliver)
-        call = self.contracts.jobs.attest(round_id, encoded(verdict))
+    def attest(self, round_id: RoundId, verdict: Verdict, members: Iterable[int]) -> list[Receipt]:
+        call = self.contracts.rounds.attest(round_id, verdict.passes_bytes)
         return [self.send(self.members[i], call) for i in members]
 
     def finalise(self, round_id: RoundId, aggregate: bytes, model: bytes) -> Receipt:
-        job, number = job_and_number(round_id)
-        decided = self.contracts.jobs.round(round_id).verdict_hash
-        signatures = self.two_signatures(RoundResult(job, number, decided, aggregate, model))
-        call = self.contracts.jobs.finalise(round_id, aggregate, model, signatures)
+        decided = self.contracts.rounds.round(round_id).verdict_hash
+        statement = statements.RoundResult(*self._about(round_id), decided, aggregate, model)
+        call = self.contracts.rounds.finalise(
+            round_id, aggregate, model, self.two_signatures(statement)
+        )
         return self.send(self.operator, call)
 
     # Money
 
-    def request_slash(
-        self,
-        round_id: RoundId,
-        client: Actor,
-        verdict: rules.Verdict,
-        position: int,
-        proof: BatchProof = DIRECT,
-    ) -> Receipt:
-        call = self.contracts.slashing.request(
-            round_id, client.address, encoded(verdict), position, proof
+    def hold(self, round_id: RoundId, client: Actor, verdict: Verdict) -> Receipt:
+        """Set the penalty of a client aside whose audit did not pass."""
+        index = ClientIndex(self.clients.index(client))
+        content = self.content_hash(round_id, client)
+        signed = Contribution(*self._about(round_id), client.address, content)
+        entry = types.RollEntry(
+            self.commitment(round_id, client),
+            self.rest_hash(round_id, client),
+            tuple(self.roll(round_id).proof(index)),
+            client.sign(signed, self.domain),
+        )
+        call = self.contracts.charges.hold(round_id, client.address, verdict.passes_bytes, entry)
+        return self.send(self.operator, call)
+
+    def charge(self, round_id: RoundId, client: Actor, outcome: Outcome) -> Receipt:
+        signatures = self._outcome_signatures(round_id, client, outcome)
+        call = self.contracts.charges.charge(round_id, client.address, outcome, signatures)
+        return self.send(self.operator, call)
+
+    def acquit(self, round_id: RoundId, client: Actor) -> Receipt:
+        signatures = self._outcome_signatures(round_id, client, Outcome.PASSED)
+        call = self.contracts.charges.acquit(round_id, client.address, signatures)
+        return self.send(self.operator, call)
+
+    def penalise(self, round_id: RoundId, member: Actor, fault: MemberFault) -> Receipt:
+        call = self.contracts.charges.penalise(round_id, member.address, fault)
+        return self.send(self.operator, call)
+
+    def certify(self, round_id: RoundId, member: Actor, fault: MemberFault) -> Receipt:
+        """Penalise a member with the signatures of the first two."""
+        statement = statements.MemberFaultStatement(*self._about(round_id), member.address, fault)
+        call = self.contracts.charges.penalise_certified(
+            round_id, member.address, fault, self.two_signatures(statement)
         )
         return self.send(self.operator, call)
 
-    def execute_slash(self, round_id: RoundId, client: Actor) -> Receipt:
-        """Execute a slash, after its veto window."""
-        slash = self.contracts.slashing.slash_of(round_id, client.address)
-        self.mine_past(slash.executable_at)
-        return self.send(self.operator, self.contracts.slashing.execute(round_id, client.address))
-
-    def penalise(self, round_id: RoundId, member: Actor, fault: MemberFault) -> Receipt:
-        call = self.contracts.slashing.penalise_member(round_id, member.address, fault)
+    def change_seat(self, job: JobId, seat: int) -> Receipt:
+        """Give a seat to the standby, with the signatures of the first two members."""
+        epoch = self.contracts.jobs.participants(job).epoch
+        statement = statements.SeatChange(job, epoch, seat, self.standby.address)
+        call = self.contracts.jobs.change_seat(
+            job, seat, self.standby.address, self.two_signatures(statement)
+        )
         return self.send(self.operator, call)
+
+    def claim(
+        self, client: Actor, rounds: Sequence[RoundId], verdicts: Sequence[Verdict]
+    ) -> Receipt:
+        passes = tuple(verdict.passes_bytes for verdict in verdicts)
+        call = self.contracts.rewards.claim_contributions(client.address, tuple(rounds), passes)
+        return self.send(client, call)
+
+    def claim_service(self, member: Actor, rounds: Sequence[RoundId]) -> Receipt:
+        call = self.contracts.rewards.claim_service(member.address, tuple(rounds))
+        return self.send(member, call)
 
     def two_signatures(self, statement: Statement) -> tuple[bytes, bytes]:
         """Let the first two members sign."""
         first, second = (member.sign(statement, self.domain) for member in self.members[:2])
         return first, second
+
+    def sealing_key(self, member: Actor) -> bytes:
+        """Return the made-up sealing key of a member."""
+        return b"\x02" + keccak(text=f"sealing key of {member.name}")
 
     def dataset_root(self, client: Actor) -> bytes:
         """Return the made-up root of a client's data set."""
@@ -286,16 +332,28 @@ class ContractJob(Closing):
         """Return the made-up gradient commitment of a client."""
         return keccak(text=f"gradient of {client.name} in {round_id}")
 
+    def rest_hash(self, round_id: RoundId, client: Actor) -> bytes:
+        """Return the made-up hash of the rest of a client's bundle."""
+        return keccak(text=f"bundle of {client.name} in {round_id}")
+
+    def content_hash(self, round_id: RoundId, client: Actor) -> bytes:
+        return content_hash(self.commitment(round_id, client), self.rest_hash(round_id, client))
+
+    def _about(self, round_id: RoundId) -> tuple[JobId, RoundNumber, bytes]:
+        """Return the fields that open every statement about a round."""
+        job, number = job_and_number(round_id)
+        return job, number, self.contracts.rounds.round(round_id).opening
+
+    def _outcome_signatures(
+        self, round_id: RoundId, client: Actor, outcome: Outcome
+    ) -> tuple[bytes, bytes]:
+        return self.two_signatures(AuditOutcome(*self._about(round_id), client.address, outcome))
+
     def _register_key(self, index: int) -> Receipt:
-        key, member = self.keys[index], self.members[index]
+        key, member = self.keys[index], self.roster[index]
         public = key.public_key.eip2537()
         statement = proof_of_possession_message(
             self.domain.chain_id, self.contracts.beacon.address, member.address, public
         )
         proof = key.prove_possession(statement).eip2537()
         return self.send(member, self.contracts.beacon.register_key(public, proof))
-
-
-def encoded(verdict: rules.Verdict) -> Verdict:
-    """Return a verdict as contracts take it."""
-    return Verdict(verdict.passes_bytes, verdict.faults_bytes)

@@ -12,12 +12,12 @@ from rich.console import Console
 from rich.table import Table
 
 from opfl_chain.chain.bindings.events import BeaconPublished
-from opfl_chain.chain.bindings.types import Role
+from opfl_chain.chain.bindings.types import Outcome, Role
 from opfl_chain.chain.contracts.contract import Receipt
-from opfl_chain.chain.terms import DEPOSIT, STAKE
+from opfl_chain.chain.terms import DEPOSIT, PAY, STAKE
 from opfl_chain.jobs.contract_demo.contract_job import COMMITTEE, Actor, ContractJob, model_hash
-from opfl_chain.protocol.identifiers import ClientIndex, JobId, job_and_number
-from opfl_chain.protocol.verdict import FaultReason, Verdict
+from opfl_chain.protocol.identifiers import ClientIndex, JobId, RoundId, job_and_number
+from opfl_chain.protocol.verdict import Verdict
 from opfl_chain.render.text import ether, light_table, rounded_ether, seconds_in_words
 
 # At the lowest rate that the command accepts, 0.05, the cheat escapes all with probability 2e-6.
@@ -90,15 +90,17 @@ class SlashingDemo:
             for i, client in enumerate(actors.clients)
         ] + [
             Account(member.name, "member", cheat=False, deposit_before=STAKE)
-            for member in actors.members
+            for member in actors.roster
         ]
+        self._played: list[tuple[RoundId, Verdict]] = []
 
     def run(self) -> SlashingResult:
-        """Deposit, commit, audit, slash, withdraw."""
+        """Deposit, contribute, audit, charge, claim, withdraw."""
         started = time.monotonic()
         job = self._start()
         while not self._play_round(job):
             pass
+        self._claim()
         self._withdraw(job)
         self._outcome.seconds = time.monotonic() - started
         return self._outcome
@@ -106,7 +108,9 @@ class SlashingDemo:
     def _start(self) -> JobId:
         actors = self._actors
         self._spend("member", *actors.register_keys())
-        self._tell("keys", f"{COMMITTEE} members registered BLS keys with proofs of possession")
+        self._tell(
+            "keys", f"{len(actors.roster)} members registered BLS keys with proofs of possession"
+        )
         job, receipt = actors.create_job(audit_rate=self._audit_rate, rounds=MOST_ROUNDS)
         self._spend("operator", receipt)
         self._spend("member", *actors.join(job))
@@ -119,12 +123,12 @@ class SlashingDemo:
         return job
 
     def _play_round(self, job: JobId) -> bool:
-        """Play one round; return whether the cheat was slashed in it."""
+        """Play one round; return whether the cheat was charged in it."""
         actors, outcome = self._actors, self._outcome
         round_id, opened = actors.open_round(job)
         number = job_and_number(round_id)[1]
         self._spend("operator", opened)
-        self._spend("client", *actors.commit(round_id, actors.clients))
+        self._spend("operator", actors.commit_roll(round_id))
         published = actors.publish_beacon(round_id)
         self._spend("operator", published)
         audited = actors.audited(round_id)
@@ -134,7 +138,8 @@ class SlashingDemo:
         names = ", ".join(client.name for client in audited) or "nobody"
         self._tell(
             f"round {number}",
-            f"{len(actors.clients)} gradients committed; beacon 0x{seed.hex()[:8]} audits {names}",
+            f"{len(actors.clients)} gradients on the roll; "
+            f"beacon 0x{seed.hex()[:8]} audits {names}",
         )
 
         cheat = actors.clients[self._cheat]
@@ -144,43 +149,50 @@ class SlashingDemo:
         result = keccak(text=f"aggregate {number}"), model_hash(number + 1)
         self._spend("operator", actors.finalise(round_id, *result))
         outcome.rounds = number + 1
+        self._played.append((round_id, verdict))
         if caught:
-            self._slash(round_id, cheat, verdict)
+            self._charge(round_id, cheat, verdict)
         return caught
 
     def _verdict(self, caught: bool) -> Verdict:
         """Return the verdict: optimistically, the cheat passes whenever it is not audited."""
         indices = {ClientIndex(i) for i in range(len(self._actors.clients))}
-        if not caught:
-            return Verdict.of(indices, {})
-        cheat = ClientIndex(self._cheat)
-        return Verdict.of(indices - {cheat}, {cheat: FaultReason.REPLAY_OUTSIDE})
+        return Verdict.of(indices - {ClientIndex(self._cheat)} if caught else indices)
 
-    def _slash(self, round_id: Any, cheat: Actor, verdict: Verdict) -> None:
+    def _charge(self, round_id: RoundId, cheat: Actor, verdict: Verdict) -> None:
         actors = self._actors
         account = self._outcome.accounts[self._cheat]
         account.failed += 1
-        self._tell("verdict", f"{cheat.name} failed its replay: all members attest it")
-        self._spend("operator", actors.request_slash(round_id, cheat, verdict, 0))
-        slash = actors.contracts.slashing.slash_of(round_id, cheat.address)
-        self._tell(
-            "veto window",
-            f"{ether(slash.captured)} set aside until block {slash.executable_at}; nobody vetoes",
-        )
-        self._spend("operator", actors.execute_slash(round_id, cheat))
-        account.slashed = slash.captured
-        self._tell("slash", f"{cheat.name} lost {ether(slash.captured)}")
+        self._tell("verdict", f"{cheat.name} failed its audit: all members attest it")
+        self._spend("operator", actors.hold(round_id, cheat, verdict))
+        held = actors.contracts.charges.charge_of(round_id, cheat.address).held
+        self._tell("hold", f"{ether(held)} set aside until two members sign how the audit ended")
+        self._spend("operator", actors.charge(round_id, cheat, Outcome.OUTSIDE))
+        account.slashed = held
+        self._tell("charge", f"{cheat.name} lost {ether(held)}")
+
+    def _claim(self) -> None:
+        """Everybody claims the pay for the rounds in which it worked."""
+        actors = self._actors
+        for index, client in enumerate(actors.clients):
+            earned = [pair for pair in self._played if ClientIndex(index) in pair[1].passed]
+            if earned:
+                rounds, verdicts = zip(*earned, strict=True)
+                self._spend("client", actors.claim(client, rounds, verdicts))
+                self._outcome.accounts[index].earned = len(earned) * PAY.client
+        played = [round_id for round_id, _ in self._played]
+        for index, member in enumerate(actors.members, len(actors.clients)):
+            self._spend("member", actors.claim_service(member, played))
+            self._outcome.accounts[index].earned = len(played) * PAY.member
+        self._tell("claims", f"everybody claimed its pay; rounds played: {len(played)}")
 
     def _withdraw(self, job: JobId) -> None:
-        """Honest clients leave; members and the treasury take what they earned."""
+        """Honest clients leave; the treasury takes its share."""
         actors, outcome = self._actors, self._outcome
         deposits, jobs = actors.contracts.deposits, actors.contracts.jobs
-        for account, actor in zip(
-            outcome.accounts, [*actors.clients, *actors.members], strict=True
-        ):
+        for account, actor in zip(outcome.accounts, [*actors.clients, *actors.roster], strict=True):
             role = Role.CLIENT if account.role == "client" else Role.MEMBER
             account.deposit_after = deposits.account(job, role, actor.address).balance
-            account.earned = deposits.credit_of(actor.address)
         outcome.burned = deposits.burned()
         outcome.treasury = deposits.credit_of(actors.operator.address)
 
@@ -191,9 +203,8 @@ class SlashingDemo:
         actors.mine_past(last)
         for client in honest:
             self._spend("client", actors.send(client, deposits.withdraw(job, Role.CLIENT)))
-        for actor in [*actors.members, actors.operator]:
-            call = deposits.withdraw_credit(actor.address)
-            self._spend("operator", actors.send(actors.operator, call))
+        call = deposits.withdraw_credit(actors.operator.address)
+        self._spend("operator", actors.send(actors.operator, call))
         outcome.withdrawn = len(honest) * DEPOSIT
         outcome.held = actors.balance(deposits.address)
         self._tell("withdrawal", f"{len(honest)} honest clients took back {ether(DEPOSIT)} each")

@@ -21,7 +21,7 @@ from opfl_chain.trail import check_export, write_export
 
 ABSENCE_BLOCKS = 4
 FORM = "ROLE:N@roundR"
-_TEXT = re.compile(r"(?:(client|committee):(\d{1,4})|server)@round(\d{1,6})")
+_TEXT = re.compile(r"(?:(client|committee|standby):(\d{1,4})|server)@round(\d{1,6})")
 
 Tell = Callable[[str, str], None]
 _MARK = ".opfl-demo"
@@ -39,18 +39,23 @@ class Kill:
         found = _TEXT.fullmatch(text)
         if found is None:
             raise PlanInvalid(
-                f"{text!r} is not a kill. Write {FORM}: committee:1@round3, client:0@round2 or"
-                " server@round4"
+                f"{text!r} is not a kill. Write {FORM}: committee:1@round3, client:0@round2,"
+                " standby:0@round1 or server@round4"
             )
         role, place, number = found[1], found[2], int(found[3])
         if number >= plan.rounds:
             raise PlanInvalid(f"{text!r}: rounds are numbered from 0 to {plan.rounds - 1}")
         if role is None:
             return cls("server", number)
-        there = len(plan.clients if role == "client" else plan.members)
+        name, all_ = {
+            "client": ("client", plan.clients),
+            "committee": ("member", plan.members),
+            "standby": ("standby", plan.standbys),
+        }[role]
+        there = len(all_)
         if int(place) >= there:
             raise PlanInvalid(f"{text!r}: there are {there} of them, numbered from 0")
-        return cls(f"{'client' if role == 'client' else 'member'}-{int(place)}", number)
+        return cls(f"{name}-{int(place)}", number)
 
 
 class Kills:
@@ -72,7 +77,7 @@ class Kills:
                 self._strike(kill)
 
     def _is_time(self, kill: Kill) -> bool:
-        """Return whether it is known who is audited: then clients deliver, and audits begin."""
+        """Return whether it is known who is audited: then clients answer, and audits begin."""
         round_ = self._net.view.round(kill.round)
         return round_ is not None and (round_.seed is not None or round_.over is not None)
 

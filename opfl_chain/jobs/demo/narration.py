@@ -5,22 +5,29 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from opfl_chain.chain.bindings.types import Reason, SlashStatus
+from opfl_chain.chain.bindings.types import ChargeStatus, MemberFault, Outcome
 from opfl_chain.jobs.demo.result import accuracies
 from opfl_chain.jobs.demo.screen import Screen
 from opfl_chain.jobs.demo.status import JobStatus, JobStatusReader
 from opfl_chain.jobs.localnet.localnet import Localnet
+from opfl_chain.protocol.verdict import Verdict
 from opfl_chain.render.text import ether
-from opfl_chain.roles.view.view import RoundView, SlashView
+from opfl_chain.roles.view.view import ChargeView, PenaltyView, RoundView
 
 Tell = Callable[[str, str], None]
 _LOOK_SECONDS = 0.25
 
-REASONS = {
-    Reason.COMMITMENT_MISMATCH: "its shares do not open its commitment",
-    Reason.NOT_DELIVERED: "it delivered nothing",
-    Reason.INPUT_NOT_COMMITTED: "its input is not in its data set",
-    Reason.REPLAY_OUTSIDE: "its replay is outside the boundary",
+OUTCOMES = {
+    Outcome.OUTSIDE: "its step is outside the boundary",
+    Outcome.UNANSWERED: "it did not answer its audit",
+}
+FAULTS = {
+    MemberFault.SILENCE: "it attested nothing",
+    MemberFault.DISSENT: "it attested another verdict than the other two",
+    MemberFault.ABSENCE: "it took no part in an audit or a sum",
+    MemberFault.WITHHELD: "it withheld its part of the beacon",
+    MemberFault.FALSEHOOD: "it stated a falsehood",
+    MemberFault.EQUIVOCATION: "it signed two messages where one is allowed",
 }
 
 
@@ -35,61 +42,94 @@ class Events:
 
     def __call__(self) -> None:
         for round_ in self._net.view.rounds():
-            if ("over", round_.number) not in self._told:
+            if ("over", round_.opening) not in self._told:
                 self._round(round_)
-        for slash in self._net.view.slashes():
-            self._slash(slash)
+        for charge in self._net.view.charges():
+            self._charge(charge)
+        for penalty in self._net.view.penalties():
+            self._penalty(penalty)
+        self._seats()
         if self._net.view.is_closed:
-            self._once("closed", "job", "closed: everybody withdraws")
+            self._once("closed", "job", "closed: everybody claims its pay and withdraws")
 
     def accuracy(self, updates: int, accuracy: float) -> None:
         after = f"after {updates} update{'s'[: updates > 1]}" if updates else "of the first model"
         self._once(("accuracy", updates), "accuracy", f"{accuracy:.1%} {after}")
 
     def _round(self, round_: RoundView) -> None:
-        view, number = self._net.view, round_.number
-        topic = f"round {number}"
+        view, opening = self._net.view, round_.opening
+        topic = f"round {round_.number}"
         model = round_.model_hash.hex()[:8]
-        self._once(("open", number), topic, f"opened with model 0x{model}")
-        committed = list(view.direct_commitments(round_.id))
+        self._once(("open", opening), topic, f"opened with model 0x{model}")
+        if round_.roll is not None:
+            self._once(("roll", opening), topic, self._roll(round_))
         if round_.seed is not None:
-            audited = [self._names[c] for c in committed if view.is_audited(round_, c)]
+            audited = [
+                self._names[client]
+                for client in view.clients()
+                if view.on_roll(round_, client) and view.is_audited(round_, client)
+            ]
             self._once(
-                ("beacon", number),
+                ("beacon", opening),
                 topic,
-                f"{len(committed)} committed; beacon 0x{round_.seed.hex()[:8]} audits"
-                f" {', '.join(sorted(audited)) or 'nobody'}",
+                f"beacon 0x{round_.seed.hex()[:8]} audits {', '.join(audited) or 'nobody'}",
             )
         if round_.verdict_hash is not None:
-            self._once(("verdict", number), topic, self._verdict(round_))
+            self._once(("verdict", opening), topic, self._verdict(round_))
         if round_.over == "finalised":
             new = (round_.next_model_hash or b"").hex()[:8]
-            self._once(("over", number), topic, f"final, next model 0x{new}")
+            self._once(("over", opening), topic, f"final, next model 0x{new}")
         elif round_.over is not None:
-            self._once(("over", number), topic, "void: the model is unchanged")
+            self._once(("over", opening), topic, "void: the model is unchanged")
+
+    def _roll(self, round_: RoundView) -> str:
+        """Say how many are on the roll, and who might have been."""
+        view = self._net.view
+        missing = [
+            self._names[client.address]
+            for client in view.eligible(round_)
+            if not view.on_roll(round_, client.address)
+        ]
+        count = round_.roll.count if round_.roll else 0
+        return "; ".join(
+            [f"{count} on the roll", *(f"{name} is not on it, at no cost" for name in missing)]
+        )
 
     def _verdict(self, round_: RoundView) -> str:
-        verdict = self._net.view.decided_verdict(round_)
-        if verdict is None:
-            return "decided"
-        by_index = {c.index: self._names[c.address] for c in self._net.view.clients().values()}
-        passed = f"{len(verdict.passed)} passed"
+        view = self._net.view
+        passed = Verdict.decode(view.decided_passes(round_) or b"").passed
         failed = [
-            f"{by_index[fault.client]} fails: {REASONS[Reason(fault.reason)]}"
-            for fault in verdict.faults
+            f"{self._names[address]} does not"
+            for address, client in view.clients().items()
+            if view.on_roll(round_, address) and client.index not in passed
         ]
-        return "; ".join([passed, *failed])
+        return "; ".join([f"{len(passed)} pass", *failed])
 
-    def _slash(self, slash: SlashView) -> None:
-        key, name = (slash.round, slash.client), self._names[slash.client]
-        amount = ether(slash.captured)
-        where = f"of {name} for round {slash.round}"
-        again = "; it is replayed once more" if slash.reason is Reason.REPLAY_OUTSIDE else ""
-        self._once(("request", key), "slash", f"{amount} {where} set aside{again}")
-        if slash.status is SlashStatus.EXECUTED:
-            self._once(("execute", key), "slash", f"{name} has lost {amount}")
-        elif slash.status is SlashStatus.VETOED:
-            self._once(("veto", key), "veto", f"{name} has its {amount} back")
+    def _charge(self, charge: ChargeView) -> None:
+        key, name = (charge.round, charge.client, charge.held_at), self._names[charge.client]
+        amount = ether(charge.held)
+        where = f"of {name} for round {charge.round}"
+        self._once(("hold", key), "audit", f"{amount} {where} set aside until it is decided")
+        if charge.status is ChargeStatus.CHARGED and charge.outcome is not None:
+            why = OUTCOMES[charge.outcome]
+            self._once(("charge", key), "charge", f"{name} has lost {amount}: {why}")
+        elif charge.status is ChargeStatus.ACQUITTED:
+            told = f"{name} has its {amount} back: it answered in time and passed"
+            self._once(("acquit", key), "acquittal", told)
+
+    def _penalty(self, penalty: PenaltyView) -> None:
+        name = self._names[penalty.member]
+        amount = ether(penalty.amount) if penalty.amount else "nothing more: it has no stake left"
+        told = f"{name} pays {amount} for round {penalty.round}"
+        key = ("penalty", penalty.round, penalty.member, penalty.fault)
+        self._once(key, "penalty", f"{told}: {FAULTS[penalty.fault]}")
+
+    def _seats(self) -> None:
+        view = self._net.view
+        if epoch := view.epoch:
+            seats = ", ".join(self._names[member] for member in view.seats())
+            told = f"change {epoch}: the seats of later rounds are {seats}"
+            self._once(("seats", epoch), "seats", told)
 
     def _once(self, key: object, topic: str, text: str) -> None:
         if key not in self._told:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from opfl_chain.chain.bindings.events import Captured, Locked, Released
 from opfl_chain.chain.bindings.types import Role
-from opfl_chain.jobs.demo.narration import REASONS
+from opfl_chain.jobs.demo.narration import OUTCOMES
 from opfl_chain.jobs.demo.result import DemoResult
-from opfl_chain.jobs.demo.tables import cost_cells
-from opfl_chain.jobs.localnet.outcome import LEFT_OUT, PASSED
+from opfl_chain.jobs.demo.tables import cost_cells, rest_of_the_money
+from opfl_chain.jobs.localnet.outcome import ACQUITTED, OUTSIDE, PASSED, UNANSWERED
 from opfl_chain.protocol.economics import ETHER
 from opfl_chain.render import html
 from opfl_chain.render.svg import STYLE, Line, Point, bar_chart, line_chart, panel
@@ -94,7 +94,8 @@ def write_page(path: Path, result: DemoResult) -> None:
         html.heading("opfl demo", 1),
         html.note(
             html.text(
-                f"{len(result.clients)} clients, {len(result.members)} members and a server"
+                f"{len(result.plan.clients)} clients, {len(result.plan.members)} members,"
+                f" {len(result.plan.standbys)} on the bench and a server"
                 f" trained {result.plan.model} on {result.plan.dataset} for"
                 f" {result.outcome.rounds} rounds, each in a process of its own; audit rate"
                 f" {result.plan.audit_rate:g}."
@@ -105,8 +106,8 @@ def write_page(path: Path, result: DemoResult) -> None:
         verdict_grid(result),
         html.note(
             html.text(
-                "✓ replayed in MPC and inside the boundary, ✗ at fault, · accepted unseen,"
-                " - left out, empty: took no part"
+                "✓ audited and inside the boundary, ✗ charged, + acquitted after the verdict,"
+                " · accepted unseen, - left out, empty: not on the roll"
             )
         ),
         html.heading("Over time"),
@@ -143,22 +144,32 @@ def _cell(result: DemoResult, number: int, name: str) -> str:
     verdict = outcome.verdict(number, name)
     if name not in outcome.participants(number):
         return "<td></td>"
-    if verdict in (None, LEFT_OUT):
-        return '<td class="out" title="nothing was decided on it">-</td>'
-    if verdict != PASSED:
-        why = next(words for reason, words in REASONS.items() if reason.name == verdict)
+    if verdict in (OUTSIDE, UNANSWERED):
+        why = next(words for end, words in OUTCOMES.items() if end.name == verdict)
         return f'<td class="caught" title="{html.text(why)}">✗</td>'
+    if verdict == ACQUITTED:
+        return '<td class="seen" title="answered within the response window, passed">+</td>'
+    if verdict != PASSED:
+        return '<td class="out" title="nothing was decided on it">-</td>'
     if outcome.is_audited(number, name):
         return '<td class="seen" title="audited, passed">✓</td>'
     return '<td class="trusted" title="not audited">·</td>'
 
 
 def _figures(result: DemoResult) -> html.Html:
-    cheats = sum(client.cheat is not None for client in result.clients)
+    cheats = [client for client in result.clients if client.cheat is not None]
+    charged = sum(client.charged > 0 for client in cheats)
+    bad = result.bad_members
     scored = [accuracy for _, accuracy in sorted(result.accuracies.items())]
     figures = [
-        (f"{result.caught} of {cheats}", "cheats slashed"),
-        (str(result.honest_slashed), "honest clients lost anything"),
+        (f"{charged} of {len(cheats)}", "cheats charged"),
+        (
+            f"{sum(member.penalised > 0 for member in bad)} of {len(bad)}" if bad else "",
+            "bad members penalised",
+        ),
+        (str(result.honest_clients_lost), "honest clients lost anything"),
+        (str(result.honest_members_lost), "honest members lost anything"),
+        (rounded_ether(result.paid), "ETH paid for work"),
         (f"{scored[0]:.0%} → {scored[-1]:.0%}" if scored else "", "accuracy"),
         (seconds_in_words(result.seconds, 0), "from start to end"),
         ("holds" if result.trail.holds else "does not hold", "audit trail, recomputed"),
@@ -192,7 +203,7 @@ def _deposits(result: DemoResult) -> html.Html:
 def _clients(result: DemoResult) -> html.Html:
     columns = ("client", "cheat", ">deposit before", ">after", ">rounds", ">cheated in")
     return html.table(
-        (*columns, ">audited", ">failed", ">slashed"),
+        (*columns, ">audited", ">failed", ">lost", ">earned"),
         [
             [
                 html.text(client.name),
@@ -203,9 +214,10 @@ def _clients(result: DemoResult) -> html.Html:
                 html.text(client.cheated or ""),
                 html.text(client.audited or ""),
                 html.text(client.failed or ""),
-                html.chip(rounded_ether(client.slashed), "bad")
-                if client.slashed
+                html.chip(rounded_ether(client.charged), "bad")
+                if client.charged
                 else html.text(""),
+                html.text(rounded_ether(client.earned)),
             ]
             for client in result.clients
         ],
@@ -216,26 +228,21 @@ def _others(result: DemoResult) -> html.Html:
     rows = [
         [
             html.text(member.name),
+            html.chip(member.cheat, "bad") if member.cheat else html.chip("honest", "good"),
             html.text(rounded_ether(member.deposit_before)),
             html.text(rounded_ether(member.deposit_after)),
             html.chip(rounded_ether(member.penalised), "bad")
             if member.penalised
             else html.text(""),
-            html.text(rounded_ether(member.earned) if member.earned else ""),
+            html.text(", ".join(member.faults)),
+            html.text(rounded_ether(member.earned + member.compensated)),
         ]
         for member in result.members
     ]
-    for name, amount in (("treasury", result.treasury_credit), ("burned", result.burned)):
-        rows.append(
-            [
-                html.text(name),
-                html.text(""),
-                html.text(""),
-                html.text(""),
-                html.text(rounded_ether(amount)),
-            ]
-        )
-    return html.table(("", ">stake before", ">after", ">penalised", ">received"), rows)
+    for name, amount in rest_of_the_money(result).items():
+        rows.append([html.text(name), *[html.text("")] * 5, html.text(rounded_ether(amount))])
+    columns = ("", "cheat", ">stake before", ">after", ">penalised", "for", ">received")
+    return html.table(columns, rows)
 
 
 def _costs(result: DemoResult) -> html.Html:

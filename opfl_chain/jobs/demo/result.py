@@ -10,13 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from opfl_chain.adversaries import clients
-from opfl_chain.chain.bindings.types import Role
 from opfl_chain.jobs.demo.status import JobStatus
 from opfl_chain.jobs.localnet.localnet import Localnet
-from opfl_chain.jobs.localnet.outcome import LEFT_OUT, OPERATOR, PASSED, JobOutcome
+from opfl_chain.jobs.localnet.outcome import OPERATOR, JobOutcome
 from opfl_chain.jobs.localnet.plan import Plan
 from opfl_chain.trail import Report
-from opfl_chain.trail.ledger import final_ledger
 
 
 @dataclass(frozen=True)
@@ -124,18 +122,29 @@ class ClientResult:
     cheated: int
     audited: int
     audited_cheating: int
+    held: int
+    """Audits that did not pass in their round, whatever became of them."""
     failed: int
-    slashed: int
+    """Audits that it was charged for."""
+    charged: int
+    earned: int
 
 
 @dataclass(frozen=True)
 class MemberResult:
+    """A member or standby. Amounts are in wei."""
+
     name: str
     role: str
+    cheat: str | None
     deposit_before: int
     deposit_after: int
     earned: int
+    compensated: int
+    """From the penalties of others."""
     penalised: int
+    faults: Sequence[str]
+    """What it was penalised for: `falsehood in round 0`."""
 
 
 @dataclass(frozen=True)
@@ -160,25 +169,32 @@ class DemoResult:
 
     @cached_property
     def members(self) -> Sequence[MemberResult]:
-        return [self._member(f"member-{place}") for place in range(len(self.plan.members))]
+        named = {f"member-{place}": cheat for place, cheat in enumerate(self.plan.members)}
+        named |= {f"standby-{place}": cheat for place, cheat in enumerate(self.plan.standbys)}
+        return [self._member(name, cheat) for name, cheat in named.items()]
 
     @property
-    def honest_slashed(self) -> int:
+    def honest_clients_lost(self) -> int:
+        """Number of honest clients that lost anything."""
         honest = [client for client in self.clients if client.cheat is None]
         return sum(client.deposit_after < client.deposit_before for client in honest)
+
+    @property
+    def honest_members_lost(self) -> int:
+        """Number of honest members and standbys that lost anything."""
+        return sum(member.penalised > 0 for member in self.members if member.cheat is None)
+
+    @property
+    def bad_members(self) -> Sequence[MemberResult]:
+        return [member for member in self.members if member.cheat is not None]
 
     @property
     def cheats_audited(self) -> int:
         return len(self._audited_cheating)
 
     @property
-    def cheats_slashed(self) -> int:
-        return sum(client.slashed > 0 for client in self._audited_cheating)
-
-    @property
-    def caught(self) -> int:
-        """Cheats that were slashed; some faults show without an audit."""
-        return sum(client.slashed > 0 for client in self.clients if client.cheat is not None)
+    def cheats_charged(self) -> int:
+        return sum(client.charged > 0 for client in self._audited_cheating)
 
     @cached_property
     def roles(self) -> dict[str, Cost]:
@@ -194,6 +210,12 @@ class DemoResult:
         return self._credited(self.treasury)
 
     @property
+    def paid(self) -> int:
+        """Pay for work, from the escrowed budget."""
+        clients = sum(client.earned for client in self.clients)
+        return clients + sum(member.earned for member in self.members)
+
+    @property
     def report(self) -> dict[str, Any]:
         """The result as `--json` writes it. Amounts are in wei."""
         scored = sorted(self.accuracies.items())
@@ -201,9 +223,13 @@ class DemoResult:
             "rounds": self.outcome.rounds,
             "clients": [vars(client) for client in self.clients],
             "members": [vars(member) for member in self.members],
-            "honest_slashed": self.honest_slashed,
+            "server_cheat": self.plan.server,
+            "honest_clients_lost": self.honest_clients_lost,
+            "honest_members_lost": self.honest_members_lost,
             "cheats_audited": self.cheats_audited,
-            "cheats_slashed": self.cheats_slashed,
+            "cheats_charged": self.cheats_charged,
+            "rounds_final": sum(map(self.outcome.is_final, range(self.outcome.rounds))),
+            "seat_changes": [list(each) for each in self.outcome.seat_changes()],
             "accuracy_first": scored[0][1] if scored else None,
             "accuracy_last": scored[-1][1] if scored else None,
             "accuracies": {str(updates): accuracy for updates, accuracy in scored},
@@ -214,6 +240,8 @@ class DemoResult:
             "costs": {role: cost.report for role, cost in self.roles.items()},
             "burned_wei": self.burned,
             "treasury_wei": self.treasury_credit,
+            "paid_wei": self.paid,
+            "refunded_wei": self.outcome.refunded_wei,
             "unaccounted_wei": self.outcome.unaccounted_wei,
         }
 
@@ -225,36 +253,45 @@ class DemoResult:
     def _client(self, name: str, cheat: str | None) -> ClientResult:
         outcome = self.outcome
         took_part = [n for n in range(outcome.rounds) if name in outcome.participants(n)]
-        judged = {n: verdict for n in took_part if (verdict := outcome.verdict(n, name))}
+        judged = [n for n in took_part if outcome.verdict(n, name) is not None]
         audited = [n for n in judged if outcome.is_audited(n, name)]
-        before, after = self._money(name, Role.CLIENT)
+        charged = [n for n, client in outcome.charged() if client == name]
+        before, lost = outcome.locked_wei(name), outcome.lost_wei(name)
         return ClientResult(
             name=name,
             role="client",
             cheat=cheat,
             deposit_before=before,
-            deposit_after=after,
+            deposit_after=before - lost,
             rounds=len(took_part),
             cheated=sum(cheats_in(cheat, n, took_part) for n in took_part),
             audited=len(audited),
             audited_cheating=sum(cheats_in(cheat, n, took_part) for n in audited),
-            failed=sum(verdict not in (PASSED, LEFT_OUT) for verdict in judged.values()),
-            slashed=sum(
-                slash.requested.event.captured
-                for (_, client), slash in outcome.history.slashes.items()
-                if outcome.names[client] == name and slash.executed is not None
-            ),
+            held=sum(client == name for _, client in outcome.held()),
+            failed=len(charged),
+            charged=lost,
+            earned=outcome.earned_wei(name),
         )
 
-    def _member(self, name: str) -> MemberResult:
-        before, after = self._money(name, Role.MEMBER)
-        earned = self._credited(self.outcome.address(name))
-        return MemberResult(name, "member", before, after, earned, before - after)
-
-    def _money(self, name: str, role: Role) -> tuple[int, int]:
-        """Return what was locked in the contract, and what was withdrawn."""
-        ledger, owner = final_ledger(self.outcome.history), (role, self.outcome.address(name))
-        return ledger.locked[owner], ledger.withdrawn[owner]
+    def _member(self, name: str, cheat: str | None) -> MemberResult:
+        outcome = self.outcome
+        before, lost = outcome.locked_wei(name), outcome.lost_wei(name)
+        return MemberResult(
+            name=name,
+            role=name.partition("-")[0],
+            cheat=cheat,
+            deposit_before=before,
+            deposit_after=before - lost,
+            earned=outcome.earned_wei(name),
+            compensated=self._credited(outcome.address(name)),
+            penalised=lost,
+            faults=[
+                f"{fault.lower()} in round {number}"
+                for (number, member), faults in sorted(outcome.penalties().items())
+                for fault in sorted(faults)
+                if member == name
+            ],
+        )
 
     def _credited(self, account: str) -> int:
         return self.outcome.credited_wei.get(account, 0)

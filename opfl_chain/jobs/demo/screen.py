@@ -18,14 +18,23 @@ from opfl_chain.system.closing import Closing
 
 MARKS = {
     Mark.ABSENT: (" ", "dim"),
-    Mark.COMMITTED: ("○", "dim"),
+    Mark.ON_ROLL: ("○", "dim"),
     Mark.CHOSEN: ("?", "yellow"),
     Mark.TRUSTED: ("·", ""),
     Mark.PASSED: ("✓", "green"),
-    Mark.FAILED: ("✗", "bold red"),
+    Mark.HELD: ("!", "yellow"),
+    Mark.CHARGED: ("✗", "bold red"),
+    Mark.ACQUITTED: ("+", "green"),
     Mark.LEFT_OUT: ("-", "yellow"),
 }
-TOPICS = {"slash": "red", "veto": "green", "kill": "magenta", "restart": "magenta"}
+TOPICS = {
+    "charge": "red",
+    "penalty": "red",
+    "acquittal": "green",
+    "seats": "cyan",
+    "kill": "magenta",
+    "restart": "magenta",
+}
 _LINES = 8
 _MOST_COLUMNS, _ROOMY = 40, 16
 """Most rounds that are shown, and most that are shown with gaps."""
@@ -77,6 +86,7 @@ def overview(status: JobStatus) -> RenderableType:
         Text(),
         clients_table(status),
         legend(),
+        members_table(status),
         Text(),
         _accuracy(status),
         _up(status),
@@ -89,11 +99,12 @@ def clients_table(status: JobStatus) -> Table:
     table.add_column("client")
     table.add_column("cheat")
     table.add_column("deposit", justify="right")
+    table.add_column("earned", justify="right")
     table.add_column(f"rounds 0 to {status.rounds - 1}", no_wrap=True)
     table.add_column("")
     gap = " " if status.rounds <= _ROOMY else ""
     for name, marks in status.grid.items():
-        slashed = name in status.slashed
+        charged = name in status.charged
         row = Text()
         for mark in marks[-_MOST_COLUMNS:]:
             symbol, style = MARKS[mark]
@@ -102,16 +113,41 @@ def clients_table(status: JobStatus) -> Table:
             name,
             status.cheats[name] or Text("honest", style="dim"),
             ether(status.deposits.get(name, 0)),
+            ether(status.earned[name]),
             row,
-            Text(f"slashed for round {status.slashed[name]}", style="red") if slashed else "",
-            style="red" if slashed else None,
+            Text(f"charged in round {status.charged[name]}", style="red") if charged else "",
+            style="red" if charged else None,
+        )
+    return table
+
+
+def members_table(status: JobStatus) -> Table:
+    """A row for each member and standby, with the faults that it paid for."""
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), show_edge=False)
+    for column in ("member", "cheat"):
+        table.add_column(column)
+    for column in ("stake", "earned"):
+        table.add_column(column, justify="right")
+    table.add_column("seat")
+    table.add_column("")
+    for name, member in status.members.items():
+        faults = ", ".join(f"{fault.name.lower()} in round {n}" for n, fault in member.faults)
+        table.add_row(
+            name,
+            member.cheat or Text("honest", style="dim"),
+            ether(member.stake),
+            ether(member.earned),
+            Text("bench", style="dim") if member.seat is None else str(member.seat),
+            Text(faults, style="red"),
+            style="red" if faults else None,
         )
     return table
 
 
 def legend() -> Text:
     line = Text()
-    for mark in (Mark.TRUSTED, Mark.PASSED, Mark.FAILED, Mark.CHOSEN, Mark.COMMITTED):
+    shown = (Mark.TRUSTED, Mark.PASSED, Mark.CHARGED, Mark.HELD, Mark.ACQUITTED, Mark.CHOSEN)
+    for mark in shown:
         symbol, style = MARKS[mark]
         line.append(f"{symbol} ", style=style)
         line.append(f"{mark.value}   ", style="dim")

@@ -13,10 +13,11 @@ from rich.table import Table
 from rich.text import Text
 
 from opfl_chain.jobs.demo.result import Cost, DemoResult
-from opfl_chain.jobs.demo.screen import clients_table, legend
+from opfl_chain.jobs.demo.screen import clients_table, legend, members_table
 from opfl_chain.render.text import (
     bytes_in_words,
     count_or_blank,
+    ether,
     light_table,
     rounded_ether,
     seconds_in_words,
@@ -30,13 +31,14 @@ _WIDTH = 96
 def print_result(console: Console, result: DemoResult) -> None:
     if result.status is not None:
         console.print(clients_table(result.status), legend(), Text(), sep="\n")
+        console.print(members_table(result.status), Text(), sep="\n")
     console.print(balances(result))
     console.print(cost_table(result))
     console.print(summary(result), soft_wrap=True)
 
 
 def balances(result: DemoResult) -> Table:
-    columns = ("", "cheat", ">before", ">after", ">rounds", ">audited", ">failed", ">slashed")
+    columns = ("", "cheat", ">before", ">after", ">rounds", ">audited", ">failed", ">lost")
     table = light_table(
         (*columns, ">earned"), title="Deposits before and after, in ETH", dense=True
     )
@@ -51,17 +53,35 @@ def balances(result: DemoResult) -> Table:
             str(client.rounds),
             count_or_blank(client.audited),
             count_or_blank(client.failed),
-            _amount(client.slashed),
-            "",
-            style="red" if client.slashed else None,
+            _amount(client.charged),
+            _amount(client.earned),
+            style="red" if client.charged else None,
         )
     for member in result.members:
-        before, after = map(rounded_ether, (member.deposit_before, member.deposit_after))
-        row = (member.name, "", before, after, "", "", "", _amount(member.penalised))
-        table.add_row(*row, _amount(member.earned), style="red" if member.penalised else None)
-    table.add_row("treasury", "", "", "", "", "", "", "", _amount(result.treasury_credit))
-    table.add_row("burned", "", "", "", "", "", "", "", _amount(result.burned))
+        table.add_row(
+            member.name,
+            member.cheat or Text("honest", style="dim"),
+            rounded_ether(member.deposit_before),
+            rounded_ether(member.deposit_after),
+            "",
+            "",
+            count_or_blank(len(member.faults)),
+            _amount(member.penalised),
+            _amount(member.earned + member.compensated),
+            style="red" if member.penalised else None,
+        )
+    for name, amount in rest_of_the_money(result).items():
+        table.add_row(name, *[""] * 7, _amount(amount))
     return table
+
+
+def rest_of_the_money(result: DemoResult) -> dict[str, int]:
+    """Where the money went that nobody's work earned, in wei."""
+    return {
+        "treasury": result.treasury_credit,
+        "burned": result.burned,
+        "refunded": result.outcome.refunded_wei,
+    }
 
 
 def cost_table(result: DemoResult) -> Table:
@@ -87,13 +107,23 @@ def cost_cells(cost: Cost) -> list[str]:
 
 
 def summary(result: DemoResult) -> Text:
-    """Summarise the result in three lines."""
-    cheats = sum(client.cheat is not None for client in result.clients)
+    """Summarise the result in a few lines."""
+    cheats = [client for client in result.clients if client.cheat is not None]
     line = Text()
-    line.append(f"{result.caught} of {cheats} cheats slashed", style="bold")
+    charged = sum(client.charged > 0 for client in cheats)
+    line.append(f"{charged} of {len(cheats)} cheats charged", style="bold")
     line.append(f" ({result.cheats_audited} audited while they cheated), ")
-    style = "bold red" if result.honest_slashed else "bold green"
-    line.append(f"{result.honest_slashed} honest clients lost anything", style=style)
+    lost = result.honest_clients_lost + result.honest_members_lost
+    style = "bold red" if lost else "bold green"
+    line.append(f"{lost} honest participants lost anything", style=style)
+    for member in result.bad_members:
+        line.append(f"\n{member.name} ({member.cheat}) ", style="bold")
+        paid = f"paid {ether(member.penalised)} for {', '.join(member.faults)}"
+        line.append(paid if member.penalised else "changed nothing, and paid nothing")
+    if result.plan.server is not None:
+        line.append(f"\nserver ({result.plan.server}) ", style="bold")
+        final = sum(map(result.outcome.is_final, range(result.outcome.rounds)))
+        line.append(f"stopped nothing: {final} of {result.outcome.rounds} rounds are final")
     scored = sorted(result.accuracies.items())
     if scored:
         line.append(f"\naccuracy {scored[0][1]:.1%} → {scored[-1][1]:.1%}", style="cyan")

@@ -34,7 +34,11 @@ class JobFolder:
 
     @property
     def addresses_needed(self) -> int:
-        return 1 + 2 * MEMBERS + len(self.plan.clients)
+        return 1 + 2 * self._roster + len(self.plan.clients)
+
+    @property
+    def _roster(self) -> int:
+        return MEMBERS + len(self.plan.standbys)
 
     def write(
         self,
@@ -43,19 +47,20 @@ class JobFolder:
         clients: Sequence[LocalAccount],
         at: Sequence[str],
     ) -> list[Daemon]:
-        """Write everything; return the daemons to start: server, members, clients.
+        """Write everything; return the daemons to start: server, members, standbys, clients.
 
-        `at` are free addresses, as many as `addresses_needed`.
+        `members` are the roster, with the standbys at its end. `at` are free addresses, as many as
+        `addresses_needed`.
         """
         write_atomically(self.path / "password", secrets.token_hex(16) + "\n", mode=0o600)
         authority = Authority.create(self.path / "certs")
-        for name in (SERVER, *map(certificate_name, range(MEMBERS))):
+        for name in (SERVER, *map(certificate_name, range(self._roster))):
             authority.issue(name)
         addresses = iter(at)
         server_at = next(addresses)
         url = f"https://{server_at}"
         daemons = [self._server(server, server_at)]
-        mpc = [next(addresses) for _ in range(MEMBERS)]
+        mpc = [next(addresses) for _ in range(self._roster)]
         for rank, account in enumerate(members):
             daemons.append(self._member(rank, account, next(addresses), mpc, url))
         for number, account in enumerate(clients):
@@ -71,13 +76,13 @@ class JobFolder:
     def _member(
         self, rank: int, account: LocalAccount, at: str, mpc: Sequence[str], url: str
     ) -> Daemon:
-        name = f"member-{rank}"
+        name = roster_name(rank)
         create_bls_key(self.path / f"{name}-bls.json", self._password, scrypt_n=SCRYPT_CHEAP)
         lines = [
             _entry("bls_keystore", f"{name}-bls.json"),
             f"mpc_addresses = [{', '.join(map(_quoted, mpc))}]",
             f"mpc_join_seconds = {_JOIN_SECONDS}",
-            _entry("cheat", self.plan.members[rank]),
+            _entry("cheat", [*self.plan.members, *self.plan.standbys][rank]),
             _entry("server", url),
         ]
         certificate = certificate_name(rank)
@@ -87,7 +92,6 @@ class JobFolder:
         plan, name = self.plan, f"client-{number}"
         lines = [
             _entry("cheat", plan.clients[number]),
-            _entry("commit", plan.commit),
             _entry("server", url),
         ]
         data = ["", "[data]", _entry("dataset", plan.dataset)]
@@ -142,6 +146,11 @@ class JobFolder:
     @property
     def _password(self) -> str:
         return (self.path / "password").read_text().strip()
+
+
+def roster_name(number: int) -> str:
+    """Return the name of a place on the roster: members first, then standbys."""
+    return f"member-{number}" if number < MEMBERS else f"standby-{number - MEMBERS}"
 
 
 def _quoted(text: str) -> str:

@@ -13,19 +13,21 @@ from pathlib import Path
 from typing import Any, Self
 
 from opfl_chain.chain.bindings.events import JobCreated
-from opfl_chain.chain.bindings.types import Role, SlashStatus
+from opfl_chain.chain.bindings.types import Role
 from opfl_chain.chain.contracts.compiler import compile_contracts
 from opfl_chain.chain.deployment import deploy
 from opfl_chain.chain.devnet import StartedDevnet, start_devnet
 from opfl_chain.chain.send.sender import TransactionSender
+from opfl_chain.chain.terms import budget
 from opfl_chain.jobs.localnet.clock import Clock, DaemonReport, mining_at_once
 from opfl_chain.jobs.localnet.daemon import Daemon, NoProgress, template_of_daemons
-from opfl_chain.jobs.localnet.folder import JobFolder
+from opfl_chain.jobs.localnet.folder import JobFolder, roster_name
 from opfl_chain.jobs.localnet.plan import Plan
 from opfl_chain.mpc.local import reserved_addresses
 from opfl_chain.mpc.replay.replays import Replays
 from opfl_chain.mpc.session.ranks import MEMBERS
 from opfl_chain.protocol.identifiers import Address
+from opfl_chain.protocol.verdict import Verdict
 from opfl_chain.roles.job import Job
 from opfl_chain.roles.view.view import ChainView
 from opfl_chain.system.closing import Closing
@@ -80,12 +82,13 @@ class Localnet(Closing):
             start_devnet(
                 plan.chain,
                 mining="manual",
-                accounts=2 + MEMBERS + len(plan.clients),
+                accounts=2 + MEMBERS + len(plan.standbys) + len(plan.clients),
                 log=self.folder / "chain.log",
             )
         )
         operator, server, *others = self.devnet.accounts
-        members, clients = others[:MEMBERS], others[MEMBERS:]
+        roster = MEMBERS + len(plan.standbys)
+        members, clients = others[:roster], others[roster:]
         with (
             mining_at_once(self.devnet),
             TransactionSender(self.devnet.rpc, operator, self.folder / "state") as sender,
@@ -96,18 +99,17 @@ class Localnet(Closing):
             self.treasury = operator.address
             terms = plan.terms(
                 [member.address for member in members],
-                server.address,
                 self.treasury,
             )
             call = contracts.jobs.create_job(
-                terms, plan.policy.canonical_json, boundary.canonical_json
+                terms, plan.policy.canonical_json, boundary.canonical_json, value=budget(terms)
             )
             created = JobCreated.in_receipt(sender.send(call, "create job"))
         self.deployment = deployment
         self.job = Job.find(self.devnet.rpc, deployment, created.job)
         self.addresses = {
             "server": server.address,
-            **{f"member-{i}": member.address for i, member in enumerate(members)},
+            **{roster_name(i): member.address for i, member in enumerate(members)},
             **{f"client-{i}": client.address for i, client in enumerate(clients)},
         }
         folder = JobFolder(self.folder, plan, self.devnet, created.job)
@@ -204,9 +206,9 @@ class Localnet(Closing):
         }
 
     def run(self, each: Callable[[], None] = lambda: None) -> None:
-        """Run until the job is closed, its slashes are settled and everybody has withdrawn."""
+        """Run until the job is closed, its audits are decided and everybody has withdrawn."""
         self.wait_until(lambda: self.view.is_closed, "the job is over", each)
-        self.wait_until(self._slashes_settled, "all slashes are settled", each)
+        self.wait_until(self._audits_decided, "all audits are decided", each)
         self._tell("skipping the unbonding delay")
         self.wait_until(self._all_gone, "everybody has withdrawn", each)
 
@@ -219,8 +221,8 @@ class Localnet(Closing):
         return {name for name, daemon in self.daemons.items() if daemon.started}
 
     def _all_there(self) -> bool:
-        joined = all(self.view.has_joined(member) for member in self.job.members)
-        reachable = len(self.view.endpoints()) == MEMBERS
+        joined = all(self.view.joined(member) for member in self.job.roster)
+        reachable = len(self.view.endpoints()) == len(self.job.roster)
         return joined and reachable and len(self.view.clients()) == len(self.plan.clients)
 
     def _stop_all(self) -> None:
@@ -228,24 +230,28 @@ class Localnet(Closing):
         with ThreadPoolExecutor(max_workers=max(1, len(self.daemons))) as pool:
             list(pool.map(Daemon.stop, self.daemons.values()))
 
-    def _slashes_settled(self) -> bool:
-        """Return whether all faults are slashed or vetoed, or can no longer be slashed."""
-        head = self.devnet.rpc.block_number()
-        addresses = {client.index: client.address for client in self.view.clients().values()}
+    def _audits_decided(self) -> bool:
+        """Return whether every audit that did not pass is held and decided."""
+        if self.view.undecided():
+            return False
+        clients = self.view.clients()
         for round_ in self.view.rounds():
-            verdict = self.view.decided_verdict(round_) if round_.verdict_hash else None
-            for fault in verdict.faults if verdict else ():
-                slash = self.view.slash(round_.number, addresses[fault.client])
-                if slash is None and head < round_.schedule.request:
-                    return False
-                if slash is not None and slash.status is SlashStatus.REQUESTED:
+            passes = self.view.decided_passes(round_) if round_.verdict_hash else None
+            if passes is None:
+                continue
+            passed = Verdict.decode(passes).passed
+            for address, client in clients.items():
+                on_roll = self.view.on_roll(round_, address)
+                audited = on_roll and self.view.is_audited(round_, address)
+                held = self.view.charge(round_, address) is not None
+                if audited and client.index not in passed and not held:
                     return False
         return True
 
     @property
     def _owners(self) -> list[tuple[Address, Role]]:
         clients = [(address, Role.CLIENT) for address in self.view.clients()]
-        return clients + [(address, Role.MEMBER) for address in self.job.members]
+        return clients + [(address, Role.MEMBER) for address in self.job.roster]
 
     def _all_gone(self) -> bool:
         """Return whether everybody has withdrawn, also those who are away at the moment."""

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, Literal
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from opfl_chain.adversaries.clients import CheatUnknown, conduct_named
-from opfl_chain.adversaries.members import MEMBERS
+from opfl_chain.adversaries.members import member_named
 from opfl_chain.adversaries.servers import SERVERS
 from opfl_chain.chain.bindings.types import JobTerms, Phases
 from opfl_chain.chain.devnet import Backend
-from opfl_chain.chain.terms import default_terms
+from opfl_chain.chain.terms import FEWEST_CONTRIBUTIONS, default_terms
 from opfl_chain.jobs.localnet.daemon import PlanInvalid
 from opfl_chain.lab.calibration.reference import reference_boundary
 from opfl_chain.learning.data.datasets import DATASETS
@@ -28,13 +28,13 @@ from opfl_chain.rules.registry import DEFAULT_RULE, rule_of_kind
 
 PHASES: Final = Phases(
     enrol=40,
-    commit=20,
-    beacon=20,
     deliver=20,
-    attest=40,
+    roll=40,
+    beacon=20,
+    answer=20,
+    attest=80,
     finalise=40,
-    request=40,
-    veto=30,
+    response=60,
 )
 """In blocks. They are short, as the speed of the machine makes no difference; idle blocks are
 skipped.
@@ -47,6 +47,7 @@ class Plan:
 
     clients: Sequence[str | None] = (None, None, None, "reuse:2", "amplify:10")
     members: Sequence[str | None] = (None, None, None)
+    standbys: Sequence[str | None] = (None,)
     server: str | None = None
     rounds: int = 12
     audit_rate: float = 0.3
@@ -55,7 +56,6 @@ class Plan:
     model: str = "lenet-61706"
     dataset: str = "mnist"
     scheme: Scheme = Scheme.SHARES
-    commit: Literal["direct", "relayed"] = "direct"
     seed: int = 0
     phases: Phases = PHASES
     audit: str = DEFAULT_RULE.replay
@@ -79,10 +79,10 @@ class Plan:
         )
 
     def __post_init__(self) -> None:
-        if len(self.clients) < 2 or self.rounds < 1:
+        if len(self.clients) < FEWEST_CONTRIBUTIONS or self.rounds < 1:
             raise PlanInvalid(
-                f"{len(self.clients)} clients and {self.rounds} rounds are too few: a job needs two"
-                " clients, so that the sum reveals neither, and one round"
+                f"{len(self.clients)} clients and {self.rounds} rounds are too few: a job needs"
+                f" {FEWEST_CONTRIBUTIONS} clients, so that the sum reveals none, and one round"
             )
         if len(self.members) != RANKS:
             raise PlanInvalid(f"{len(self.members)} members: a committee has {RANKS}")
@@ -90,8 +90,8 @@ class Plan:
             raise UnknownDataset(self.dataset, DATASETS.names())
         for cheat in self.clients:
             _require_known(cheat, conduct_named)
-        for cheat in self.members:
-            _require_known(cheat, MEMBERS.__getitem__)
+        for cheat in (*self.members, *self.standbys):
+            _require_known(cheat, member_named)
         _require_known(self.server, SERVERS.__getitem__)
 
     @property
@@ -112,19 +112,23 @@ class Plan:
             seed=self.seed,
         )
 
-    def terms(self, members: Sequence[Address], relayer: Address, treasury: Address) -> JobTerms:
-        """Return the default terms, with the phases and rounds of this plan."""
-        return default_terms(
+    def terms(self, roster: Sequence[Address], treasury: Address) -> JobTerms:
+        """Return the default terms, with the phases and rounds of this plan.
+
+        The roster is the members, then the standbys.
+        """
+        terms = default_terms(
             policy_hash=self.policy.hash,
             boundary_hash=self.boundary.hash,
             model_hash=first_model_hash(self.policy),
-            members=members,
-            relayer=relayer,
+            members=roster[:RANKS],
+            standbys=roster[RANKS:],
             treasury=treasury,
             audit_rate=self.policy.audit_rate,
             rounds=self.rounds,
             phases=self.phases,
         )
+        return replace(terms, max_clients=len(self.clients))
 
 
 def _require_known(cheat: str | None, find: Callable[[str], object]) -> None:

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -52,7 +52,6 @@ from opfl_chain.protocol.delivery import (
     Expected,
     Held,
     check_delivery,
-    fault_of,
 )
 from opfl_chain.protocol.errors import DocumentError, ProtocolError
 from opfl_chain.protocol.hashing import keccak256
@@ -60,7 +59,7 @@ from opfl_chain.protocol.identifiers import ClientIndex
 from opfl_chain.protocol.inputs import InputFormat
 from opfl_chain.protocol.policy import Policy
 from opfl_chain.protocol.proof.package import ProofForm
-from opfl_chain.protocol.verdict import FaultReason, Verdict
+from opfl_chain.protocol.verdict import Outcome, Verdict
 from opfl_chain.protocol.widths import bytes32
 from opfl_chain.rules.boundary import Boundary
 from opfl_chain.rules.evidence import Evidence, Forms
@@ -120,9 +119,11 @@ class Rules:
 
 @dataclass(frozen=True)
 class Judgement:
-    """The verdict on a round, and this member's components of the accepted gradients."""
+    """The verdict on a round, how its audits ended, and the components of accepted gradients."""
 
     verdict: Verdict
+    outcomes: Mapping[ClientIndex, Outcome]
+    """Of all audited clients. One whose answer is not valid has not answered."""
     accepted: Mapping[ClientIndex, Held]
 
 
@@ -136,20 +137,17 @@ def judge(
 ) -> Judgement:
     """Judge a round. All members call it with the same claims, in the same order."""
     checked = check_deliveries(rules.expected(session.rank), claims, deliveries, report)
-    faults = compare_findings(session, rules, weights, claims, checked)
-    sound = {
-        claim: found
-        for claim, found in checked.items()
-        if isinstance(found, Checked) and claim.client not in faults
-    }
+    sound = compare_findings(session, rules, weights, claims, checked)
+    unaudited = {claim: found for claim, found in sound.items() if not claim.audited}
     if rules.policy.commitment_scheme is Scheme.MPC:  # a = 0; scheme `shares` is checked by now
-        unaudited = {claim: found for claim, found in sound.items() if not claim.audited}
         trees = [
             TreeOpening(Subject.GRADIENT, claim.commitment, found.gradient)
             for claim, found in unaudited.items()
         ]
         opened = open_trees(session, trees)
-        faults |= _faults(unaudited, opened, FaultReason.COMMITMENT_MISMATCH)
+        unaudited = {
+            claim: found for (claim, found), y in zip(unaudited.items(), opened, strict=True) if y
+        }
     audited = {  # a = 1
         claim: _contribution(rules, claim, found, deliveries[claim.client])
         for claim, found in sound.items()
@@ -164,19 +162,15 @@ def judge(
         rules.advice_format,
         list(audited.values()),
     )
-    faults |= _faults(audited, passed, FaultReason.REPLAY_OUTSIDE)
+    outcomes = {claim.client: Outcome.UNANSWERED for claim in claims if claim.audited}
+    for claim, y in zip(audited, passed, strict=True):
+        outcomes[claim.client] = Outcome.PASSED if y else Outcome.OUTSIDE
     accepted = {
         claim.client: _first_words(found.gradient, rules.boundary.coordinates)
         for claim, found in sound.items()
-        if claim.client not in faults
+        if claim in unaudited or outcomes.get(claim.client) is Outcome.PASSED
     }
-    return Judgement(Verdict.of(accepted.keys(), faults), accepted)
-
-
-def _faults(
-    claims: Iterable[Claim], passed: Sequence[bool], reason: FaultReason
-) -> dict[ClientIndex, FaultReason]:
-    return {claim.client: reason for claim, y in zip(claims, passed, strict=True) if not y}
+    return Judgement(Verdict.of(accepted), outcomes, accepted)
 
 
 # --- each member's own checks: b_G and b_D, as far as they need no MPC
@@ -187,8 +181,11 @@ def check_deliveries(
     claims: Sequence[Claim],
     deliveries: Mapping[ClientIndex, Delivery],
     report: Report = lambda claim, reason: None,
-) -> dict[Claim, Checked | FaultReason]:
-    """Check this member's deliveries in threads: hashing releases the interpreter lock."""
+) -> dict[Claim, Checked]:
+    """Check this member's deliveries in threads: hashing releases the interpreter lock.
+
+    Returns those without fault.
+    """
 
     def check(claim: Claim) -> Checked | ProtocolError:
         try:
@@ -198,11 +195,10 @@ def check_deliveries(
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         results = list(pool.map(check, claims))
-    checked: dict[Claim, Checked | FaultReason] = {}
+    checked: dict[Claim, Checked] = {}
     for claim, result in zip(claims, results, strict=True):
         if isinstance(result, ProtocolError):
             report(claim, str(result))
-            checked[claim] = fault_of(result)
         else:
             checked[claim] = result
     return checked
@@ -213,16 +209,15 @@ def check_deliveries(
 
 @dataclass(frozen=True)
 class Finding:
-    """A fault, or a digest of the leaf hashes of a delivery without one."""
+    """A digest of the leaf hashes of a delivery, or zeros if there is a fault in it."""
 
-    fault: FaultReason | None
     leaves: bytes = bytes(32)
 
     def encode(self) -> bytes:
-        return bytes([self.fault or 0]) + bytes32("digest of leaves", self.leaves)
+        return bytes32("digest of leaves", self.leaves)
 
 
-_FINDING_BYTES = 1 + 32
+_FINDING_BYTES = 32
 
 
 def compare_findings(
@@ -230,16 +225,14 @@ def compare_findings(
     rules: Rules,
     weights: Weights,
     claims: Sequence[Claim],
-    checked: Mapping[Claim, Checked | FaultReason],
-) -> dict[ClientIndex, FaultReason]:
-    """Exchange findings with the peers and return the joint faults.
+    checked: Mapping[Claim, Checked],
+) -> dict[Claim, Checked]:
+    """Exchange findings with the peers and return the deliveries that all found sound.
 
-    A fault found by one member counts, since members follow the protocol; of several, the lowest
-    counts. If members hold parts of different sharings, the client is at fault.
+    They hold parts of one sharing. All members follow the protocol: nobody invents a fault.
     """
     findings = [
-        Finding(found) if isinstance(found, FaultReason) else Finding(None, found.leaves)
-        for found in checked.values()
+        Finding(checked[claim].leaves) if claim in checked else Finding() for claim in claims
     ]
     joint = session.call(
         exchange_findings,
@@ -247,9 +240,7 @@ def compare_findings(
         plugins=installed_digests(rules.policy),
         findings=findings,
     )
-    return {
-        claim.client: fault for claim, fault in zip(claims, joint, strict=True) if fault is not None
-    }
+    return {claim: checked[claim] for claim, y in zip(claims, joint, strict=True) if y}
 
 
 def subject_of(rules: Rules, weights: Weights, claims: Sequence[Claim]) -> bytes:
@@ -264,8 +255,8 @@ def subject_of(rules: Rules, weights: Weights, claims: Sequence[Claim]) -> bytes
 
 def exchange_findings(
     runtime: Runtime, *, subject: bytes, plugins: dict[str, str], findings: list[Finding]
-) -> list[FaultReason | None]:
-    """Procedure: agree on the round and on plug-ins; return the joint fault of each delivery."""
+) -> list[bool]:
+    """Procedure: agree on the round and on plug-ins; return whether all found the same delivery."""
     runtime.agree(Agreement("findings on a round", "", subject.hex(), plugins))
     ours = b"".join(finding.encode() for finding in findings)
     tables = [ours]
@@ -273,18 +264,13 @@ def exchange_findings(
         if len(table) != len(ours):
             reason = f"findings of {len(table)} bytes instead of {len(ours)}"
             raise runtime.invalid(peer, reason)
-        if strange := set(table[::_FINDING_BYTES]) - {0, *FaultReason}:
-            raise runtime.invalid(peer, f"a finding with the unknown fault {min(strange)}")
         tables.append(table)
     rows = range(0, len(ours), _FINDING_BYTES)
-    return [_joint([table[at : at + _FINDING_BYTES] for table in tables]) for at in rows]
+    return [_same([table[at : at + _FINDING_BYTES] for table in tables]) for at in rows]
 
 
-def _joint(findings: Sequence[bytes]) -> FaultReason | None:
-    faults = [finding[0] for finding in findings if finding[0]]
-    if faults:
-        return FaultReason(min(faults))
-    return None if len(set(findings)) == 1 else FaultReason.COMMITMENT_MISMATCH
+def _same(findings: Sequence[bytes]) -> bool:
+    return len(set(findings)) == 1 and any(findings[0])
 
 
 # --- a = 0: gate 1 alone, inside MPC

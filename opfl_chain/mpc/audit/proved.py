@@ -1,6 +1,6 @@
 """One member's part in auditing proved steps: checks and answers, without any session.
 
-All three members do the same alone. `protocol.exchange` compares what they found, and concludes.
+All three members do the same alone. `protocol.audit_exchange` compares their words, and concludes.
 """
 
 from __future__ import annotations
@@ -9,15 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 
 from opfl_chain.mpc.audit.judge import Report as ReportRefusal
 from opfl_chain.mpc.audit.judge import Rules, Weights, check_deliveries, subject_of
+from opfl_chain.protocol.audit_exchange import Answers, ReportRow
 from opfl_chain.protocol.delivery import Checked, Claim, Delivery, Expected
 from opfl_chain.protocol.errors import memory_for
-from opfl_chain.protocol.exchange import Answers, ReportRow
 from opfl_chain.protocol.hashing import sha256
 from opfl_chain.protocol.identifiers import ClientIndex
 from opfl_chain.protocol.proof.answers import Query
 from opfl_chain.protocol.proof.closing import Statement
 from opfl_chain.protocol.shares import held_indices
-from opfl_chain.protocol.verdict import FaultReason
 
 ContextOf = Callable[[Claim, bytes], bytes]
 """Names a contribution, from its claim and the commitment to its input."""
@@ -30,25 +29,19 @@ def examine(
     claims: Sequence[Claim],
     deliveries: Mapping[ClientIndex, Delivery],
     report: ReportRefusal = lambda claim, reason: None,
-) -> tuple[list[ReportRow], dict[int, Answers]]:
-    """Check all deliveries, and answer on those that are audited and without fault.
+) -> dict[ClientIndex, tuple[ReportRow, Answers]]:
+    """Check the deliveries of audited clients, and answer on those without fault.
 
-    Returns a row of the report for each claim, and the answers by their place among the claims.
+    Returns a row of the report and the member's words, by client.
     """
     checked = check_deliveries(expected, claims, deliveries, report)
-    rows: list[ReportRow] = []
-    answers: dict[int, Answers] = {}
-    for place, (claim, found) in enumerate(checked.items()):
-        if isinstance(found, FaultReason):
-            rows.append(ReportRow(found))
-        elif claim.audited:
-            given = deliveries[claim.client].training_input
-            context = context_of(claim, given.commitment if given else b"")
-            answers[place] = answer(expected.rank, statement, context, found)
-            rows.append(ReportRow(None, found.leaves, answers[place].commitment))
-        else:
-            rows.append(ReportRow(None, found.leaves))
-    return rows, answers
+    found: dict[ClientIndex, tuple[ReportRow, Answers]] = {}
+    for claim, parts in checked.items():
+        given = deliveries[claim.client].training_input
+        context = context_of(claim, given.commitment if given else b"")
+        answers = answer(expected.rank, statement, context, parts)
+        found[claim.client] = ReportRow(parts.leaves, answers.commitment), answers
+    return found
 
 
 def proved_subject(

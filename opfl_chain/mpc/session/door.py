@@ -14,11 +14,11 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from opfl_chain.mpc.session.greeting import Connection, Refused
-from opfl_chain.mpc.session.ranks import Rank, certificate_name
+from opfl_chain.mpc.session.ranks import Rank
 from opfl_chain.system.closing import Closing
 from opfl_chain.transport.deadline import Deadline
 from opfl_chain.transport.limits import sender_of
@@ -69,20 +69,20 @@ class Door(Closing):
         self,
         listener: socket.socket,
         tls: ssl.SSLContext | None,
-        ranks: Collection[Rank],
+        ranks: Mapping[str, Rank],
         seconds: float,
         greet: Greet,
         refused: Callable[[Exception], None],
     ) -> None:
         self._listener = listener
         self._tls = tls
-        self._ranks = {certificate_name(rank): rank for rank in ranks}
+        self._ranks = dict(ranks)
         self._seconds = seconds
         self._greet = greet
         self._refused = refused
         self._strangers: Pool[Caller] = Pool(STRANGERS, STRANGERS_PER_ADDRESS)
         self._members: dict[Rank, Pool[Caller]] = {
-            rank: Pool(_PER_MEMBER, _PER_MEMBER) for rank in ranks
+            rank: Pool(_PER_MEMBER, _PER_MEMBER) for rank in ranks.values()
         }
         self._callers: set[Caller] = set()
         self._selector = selectors.DefaultSelector()

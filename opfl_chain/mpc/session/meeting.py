@@ -31,7 +31,7 @@ from opfl_chain.mpc.session.greeting import (
     wait_readable,
 )
 from opfl_chain.mpc.session.party_config import PartyConfig
-from opfl_chain.mpc.session.ranks import MEMBERS, Rank, certificate_name, peers_of
+from opfl_chain.mpc.session.ranks import MEMBERS, Rank, peers_of
 from opfl_chain.transport.addresses import split_address
 from opfl_chain.transport.deadline import Deadline
 from opfl_chain.transport.errors import shown
@@ -237,7 +237,7 @@ class MeetingPoint:
             return Connection(stream)
         context = tls.context(ssl.PROTOCOL_TLS_CLIENT)
         try:
-            return Connection(context.wrap_socket(stream, server_hostname=certificate_name(rank)))
+            return Connection(context.wrap_socket(stream, server_hostname=self._config.names[rank]))
         except BaseException:
             stream.close()
             raise
@@ -265,7 +265,7 @@ class MeetingPoint:
         return Door(
             listener,
             tls.context(ssl.PROTOCOL_TLS_SERVER) if tls else None,
-            [rank for rank in peers_of(own) if rank > own],
+            {self._config.names[rank]: rank for rank in peers_of(own) if rank > own},
             self._call_seconds,
             self._answer,
             self._record_refusal,
@@ -291,7 +291,7 @@ class MeetingPoint:
         if not self._config.rank < hello.rank < MEMBERS:
             raise Refused(f"member {hello.rank} must not call member {self._config.rank}")
         if self._config.tls and hello.rank != certified:
-            name = certificate_name(hello.rank)
+            name = self._config.names[hello.rank]
             raise Refused(f"the certificate of member {hello.rank} is not for {name}")
 
     def _record_refusal(self, error: Exception) -> None:

@@ -7,7 +7,7 @@ import socket
 from dataclasses import dataclass
 
 from opfl_chain.mpc.session.errors import AddressTaken
-from opfl_chain.mpc.session.ranks import MEMBERS, Rank
+from opfl_chain.mpc.session.ranks import MEMBERS, Rank, certificate_name
 from opfl_chain.transport.addresses import is_loopback, split_address
 from opfl_chain.transport.errors import AddressInvalid, TlsRequired
 from opfl_chain.transport.tls import TlsFiles
@@ -25,6 +25,8 @@ class PartyConfig:
     listen_host: str | None = None
     """The interface to listen at, if it differs from the host that peers connect to."""
     link_ports: tuple[int, int] | None = None
+    names: tuple[str, ...] = tuple(map(certificate_name, range(MEMBERS)))
+    """The names in the certificates of all members, in order of rank."""
 
     def __post_init__(self) -> None:
         if self.rank not in range(MEMBERS) or len(self.addresses) != MEMBERS:

@@ -48,12 +48,6 @@ class ProofForm:
         """The number of all words."""
         return sum(self.sizes)
 
-    @property
-    def largest_package(self) -> int:
-        """The size of the largest package in bytes."""
-        hashes = (2 + len(self.sizes)) * HASH_BYTES
-        return _HEADER.size + hashes + SEED_BYTES + self.sent_size(SENT_AS_WORDS)
-
     def sent_size(self, index: int) -> int:
         """Return the size of a component in bytes: a seed, or a salt and all words."""
         return SALT_BYTES + ELEMENT_BYTES * self.words if index == SENT_AS_WORDS else SEED_BYTES

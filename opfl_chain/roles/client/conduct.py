@@ -1,16 +1,16 @@
-"""The conduct of a client: its data, commitments and deliveries. The default is honest."""
+"""The conduct of a client: its data, gradients and bundles. The default is honest."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from opfl_chain.protocol.delivery import Delivery
-from opfl_chain.protocol.hashing import MerkleTree
+from opfl_chain.protocol.bundle import Bundle, BundleKind, Parts
+from opfl_chain.protocol.commitments import COMPONENTS
 from opfl_chain.protocol.policy import Policy
 from opfl_chain.protocol.proof.prover import Prover, Usage
 from opfl_chain.protocol.ring import Words
@@ -62,23 +62,37 @@ class LocalContribution:
     """What an audit of the proved step would find; not kept."""
 
 
+@dataclass(frozen=True)
+class Parcel:
+    """A bundle as it is posted to a member, with the client's signature."""
+
+    content_hash: bytes
+    body: bytes
+    signature: bytes
+
+
 class Sharing(Protocol):
-    """Commitments and shares of one client: `Contributor`, as a conduct uses it."""
+    """A client's means to share its contribution to one opening of a round."""
 
     @property
-    def dataset(self) -> MerkleTree:
-        """Tree over the inputs of all rounds of the job."""
+    def number(self) -> int:
+        """The round."""
 
-    def committed_input(self, t: int) -> Committed:
-        """Commit to the input of a round."""
+    @property
+    def made(self) -> LocalContribution:
+        """The contribution."""
 
-    def committed_gradient(self, t: int, gradient: Vector) -> Committed:
-        """Commit to a gradient in a round."""
+    def committed_gradient(self, gradient: Vector) -> Committed:
+        """Commit to a gradient."""
 
-    def deliveries(
-        self, t: int, contribution: LocalContribution, *, audited: bool
-    ) -> Sequence[Delivery]:
-        """Return the deliveries that the protocol prescribes, by member rank."""
+    def parts(self, kind: BundleKind, t: int | None = None) -> Parts:
+        """Return the content that the protocol prescribes, or with the input of another round."""
+
+    def seal(self, kind: BundleKind, parts: Parts) -> Bundle:
+        """Seal a content to the members in the seats of the round."""
+
+    def sign(self, bundle: Bundle) -> Parcel:
+        """Sign a bundle."""
 
 
 class Conduct:
@@ -102,14 +116,13 @@ class Conduct:
         return Prover(*given)
 
     def takes_part(self, usage: Usage) -> bool:
-        """Return whether to commit to a proved step that uses its bounds so far.
+        """Return whether to contribute a proved step that uses its bounds so far.
 
         The verdict of an audit is known beforehand, and an honest client risks nothing.
         """
         return usage.holds
 
-    def deliveries(
-        self, sharing: Sharing, t: int, contribution: LocalContribution, *, audited: bool
-    ) -> Sequence[Delivery]:
-        """Return the deliveries of a round by member rank, or none at all."""
-        return sharing.deliveries(t, contribution, audited=audited)
+    def parcels(self, sharing: Sharing, kind: BundleKind) -> Mapping[int, Parcel]:
+        """Return what each member is sent, by seat. A seat that is left out gets nothing."""
+        parcel = sharing.sign(sharing.seal(kind, sharing.parts(kind)))
+        return dict.fromkeys(range(COMPONENTS), parcel)

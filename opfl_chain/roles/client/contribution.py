@@ -18,15 +18,23 @@ from opfl_chain.learning.proved_client import ProvedStep
 from opfl_chain.learning.proved_step import proof_form
 from opfl_chain.learning.registry import advice_format_of
 from opfl_chain.protocol.advice import advise
-from opfl_chain.protocol.aggregate import weights_hash
-from opfl_chain.protocol.commitments import Subject
+from opfl_chain.protocol.bundle import (
+    Bundle,
+    BundleKind,
+    Parts,
+    answer_parts,
+    contribution_parts,
+    seal,
+)
+from opfl_chain.protocol.commitments import COMPONENTS, Subject
 from opfl_chain.protocol.delivery import Delivery, InputDelivery
 from opfl_chain.protocol.errors import ProtocolError, memory_for
 from opfl_chain.protocol.hashing import MerkleTree, keccak256
 from opfl_chain.protocol.inputs import dataset_tree
 from opfl_chain.protocol.policy import Policy
 from opfl_chain.protocol.proof.closing import Statement
-from opfl_chain.protocol.proof.package import ProofForm, ProofPackage, decode_all, encode_all
+from opfl_chain.protocol.proof.package import Packages as ProofPackages
+from opfl_chain.protocol.proof.package import ProofForm, decode_all, encode_all
 from opfl_chain.protocol.ring import Words
 from opfl_chain.protocol.shares import (
     Committed,
@@ -71,19 +79,20 @@ class Batches(Protocol):
 
 
 NameContribution = Callable[[int, bytes, bytes, bytes], bytes]
-"""Names a contribution: of a round, a model hash, and commitments to gradient and input."""
+"""Names a contribution: of a round, its opening, and commitments to gradient and input."""
 
 
-def unnamed(t: int, model_hash: bytes, gradient: bytes, training_input: bytes) -> bytes:
+def unnamed(t: int, opening: bytes, gradient: bytes, training_input: bytes) -> bytes:
     """Name a contribution outside of any job."""
-    return keccak256(t.to_bytes(8, "big"), model_hash, gradient, training_input)
+    return keccak256(t.to_bytes(8, "big"), opening, gradient, training_input)
 
 
 class Contributor:
     """Trains, commits and shares for one client. `secret` is random and never leaves it.
 
-    All randomness of a round is derived from the secret, so that a restarted client makes the same
-    commitment again.
+    All randomness is derived from the secret and the opening of a round: a restarted client makes
+    the same contribution again, and a round that is opened again gets a new one. Only the shares of
+    an input are always the same: the data set is committed to before the first round.
     """
 
     def __init__(
@@ -126,7 +135,7 @@ class Contributor:
         return dataset_tree(self.committed_input(t).commitment for t in range(self._rounds))
 
     def committed_input(self, t: int) -> Committed:
-        entropy = self._entropy("input", t)
+        entropy = self._entropy("input", t.to_bytes(8, "big"))
         words = self._data.input_words(t)
         return commit(self._policy.commitment_scheme, Subject.INPUT, words, entropy)
 
@@ -136,7 +145,9 @@ class Contributor:
         nothing = np.zeros(self.parameters, np.float32)
         self._step.run(self._step.model.layout.unflatten(nothing), examples, labels)
 
-    def make(self, t: int, weights: NDArray[np.float32], memory: bytes) -> LocalContribution:
+    def make(
+        self, t: int, opening: bytes, weights: NDArray[np.float32], memory: bytes
+    ) -> LocalContribution:
         """Take the local step of round t at these weights, with the memory of the last round.
 
         Weights may be beyond what a proof or the ring can hold: one contribution that nobody
@@ -144,17 +155,19 @@ class Contributor:
         without memory for the proof.
         """
         if self._proving is None:
-            return self._make(t, weights, memory)
+            return self._make(t, opening, weights, memory)
         try:
             with memory_for("the proof of our step"):
-                return self._make(t, weights, memory)
+                return self._make(t, opening, weights, memory)
         except (ProtocolError, GradientNotFinite) as error:
             nothing = np.zeros(self._step.model.layout.trainable.size, np.float32)
             return LocalContribution(
                 nothing, None, memory, refusal=f"the step cannot be proved: {error}"
             )
 
-    def _make(self, t: int, weights: NDArray[np.float32], memory: bytes) -> LocalContribution:
+    def _make(
+        self, t: int, opening: bytes, weights: NDArray[np.float32], memory: bytes
+    ) -> LocalContribution:
         examples, labels = self._data.batch(t)
         arrays = self._step.model.layout.unflatten(weights)
         proved = self._proving.run(arrays, examples, labels) if self._proving else None
@@ -183,20 +196,18 @@ class Contributor:
             advice = self._advice.encode(told)
         gradient = np.asarray(gradient, np.float32)
         made = LocalContribution(gradient, advice, memory)
-        return self._proved(t, weights, made, proved.statement) if proved else made
+        return self._proved(t, opening, made, proved.statement) if proved else made
 
     def _proved(
-        self, t: int, weights: NDArray[np.float32], made: LocalContribution, statement: Statement
+        self, t: int, opening: bytes, made: LocalContribution, statement: Statement
     ) -> LocalContribution:
         """Prove the step, and evaluate its statement in the clear."""
-        gradient, given = self.committed_gradient(t, made.gradient), self.committed_input(t)
-        context = self._name_contribution(
-            t, weights_hash(weights), gradient.commitment, given.commitment
-        )
+        gradient, given = self.committed_gradient(opening, made.gradient), self.committed_input(t)
+        context = self._name_contribution(t, opening, gradient.commitment, given.commitment)
         proof = self._conduct.prover(
             statement,
             context,
-            self._entropy("proof", t),
+            self._entropy("proof", opening),
             components_of(gradient.packages),
             components_of(given.packages),
         ).prove()
@@ -207,34 +218,62 @@ class Contributor:
         kept = encode_all(proof.packages)
         return replace(made, proof=kept, refusal=refusal, failures=failures)
 
-    def committed_gradient(self, t: int, gradient: Vector) -> Committed:
+    def committed_gradient(self, opening: bytes, gradient: Vector) -> Committed:
         named = self._step.model.layout.trainable.unflatten(gradient)
         words = self._policy.fixed_point.encode(named)
-        entropy = self._entropy("gradient", t)
+        entropy = self._entropy("gradient", opening)
         return commit(self._policy.commitment_scheme, Subject.GRADIENT, words, entropy)
 
-    def deliveries(
-        self, t: int, contribution: LocalContribution, *, audited: bool
-    ) -> Sequence[Delivery]:
-        """Deliveries by member rank. The input is only shared when it is audited."""
-        gradients = self.committed_gradient(t, contribution.gradient).packages
-        if not audited:
-            return [Delivery(package) for package in gradients]
-        given = self.committed_input(t)
-        proof = tuple(self.dataset.proof(t))
-        proofs: Sequence[ProofPackage | None] = (None, None, None)
-        if contribution.proof is not None and self._form is not None:
-            proofs = decode_all(contribution.proof, self._form)
-        advised: Sequence[SharePackage | None] = (None, None, None)
-        if contribution.advice is not None:
-            entropy = self._entropy("input", t)
-            advised = share_advice(self._policy.commitment_scheme, contribution.advice, entropy)
+    def advice(self, opening: bytes, made: LocalContribution) -> Sequence[SharePackage] | None:
+        """Shares of the advice by seat, if the replay is guided."""
+        if made.advice is None:
+            return None
+        entropy = self._entropy("advice", opening)
+        return share_advice(self._policy.commitment_scheme, made.advice, entropy)
+
+    def proof(self, made: LocalContribution) -> ProofPackages | None:
+        """The proof by seat, if steps are proved."""
+        if made.proof is None or self._form is None:
+            return None
+        return decode_all(made.proof, self._form)
+
+    def parts(self, kind: BundleKind, t: int, opening: bytes, made: LocalContribution) -> Parts:
+        """Return the content of a bundle. The input is only shared in an answer."""
+        if kind is BundleKind.CONTRIBUTION:
+            return contribution_parts(self.committed_gradient(opening, made.gradient))
+        return answer_parts(
+            self.committed_input(t),
+            self.dataset.proof(t),
+            self.advice(opening, made),
+            self.proof(made),
+        )
+
+    def seal(
+        self,
+        kind: BundleKind,
+        opening: bytes,
+        context: bytes,
+        parts: Parts,
+        sealing_keys: Sequence[bytes],
+    ) -> Bundle:
+        """Seal a content to the members, whose sealing keys come by seat."""
+        return seal(kind, context, parts, sealing_keys, self._entropy("bundle", opening))
+
+    def deliveries(self, t: int, opening: bytes, made: LocalContribution) -> Sequence[Delivery]:
+        """Return what the members have when they have opened contribution and answer, by seat."""
+        gradient, given = self.committed_gradient(opening, made.gradient), self.committed_input(t)
+        path = tuple(self.dataset.proof(t))
+        nothing = (None,) * COMPONENTS
         return [
-            Delivery(gradient, InputDelivery(package, given.commitment, proof), advice, proved)
-            for gradient, package, advice, proved in zip(
-                gradients, given.packages, advised, proofs, strict=True
+            Delivery(package, InputDelivery(training_input, given.commitment, path), advice, proof)
+            for package, training_input, advice, proof in zip(
+                gradient.packages,
+                given.packages,
+                self.advice(opening, made) or nothing,
+                self.proof(made) or nothing,
+                strict=True,
             )
         ]
 
-    def _entropy(self, purpose: str, t: int) -> bytes:
-        return keccak256(self._secret, purpose.encode(), t.to_bytes(8, "big"))
+    def _entropy(self, purpose: str, of: bytes) -> bytes:
+        return keccak256(self._secret, purpose.encode(), of)

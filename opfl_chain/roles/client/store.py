@@ -1,4 +1,4 @@
-"""Storage of a client: its secret, and its last contributions."""
+"""Storage of a client: its secret, its contributions, and what members have of them."""
 
 from __future__ import annotations
 
@@ -7,19 +7,26 @@ from typing import Final
 
 import numpy as np
 
+from opfl_chain.protocol.bundle import BundleKind
+from opfl_chain.protocol.identifiers import Address
 from opfl_chain.roles.client.conduct import LocalContribution
 from opfl_chain.roles.state import State
 
 SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS secret (value BLOB);
 CREATE TABLE IF NOT EXISTS contributions (
-    round INTEGER PRIMARY KEY, gradient BLOB, advice BLOB, memory BLOB
+    opening BLOB PRIMARY KEY, round INTEGER, gradient BLOB, advice BLOB, memory BLOB, proof BLOB,
+    refusal TEXT
 );
-CREATE TABLE IF NOT EXISTS proofs (round INTEGER PRIMARY KEY, body BLOB, refusal TEXT);
+CREATE TABLE IF NOT EXISTS delivered (
+    opening BLOB, kind INTEGER, member TEXT, PRIMARY KEY (opening, kind, member)
+);
 """
 
 
 class ClientStore:
+    """All but the secret belongs to one opening of a round: no other one ever sees it."""
+
     def __init__(self, state: State) -> None:
         self._state = state
 
@@ -30,42 +37,63 @@ class ClientStore:
             row = self._state.one("SELECT value FROM secret")
         return bytes(row[0])
 
-    def contribution(self, number: int) -> LocalContribution | None:
+    def contribution(self, opening: bytes) -> LocalContribution | None:
         row = self._state.one(
-            "SELECT gradient, advice, memory FROM contributions WHERE round = ?", number
+            "SELECT gradient, advice, memory, proof, refusal FROM contributions WHERE opening = ?",
+            opening,
         )
         if row is None:
             return None
-        gradient, advice, memory = row
-        proof = self._state.one("SELECT body, refusal FROM proofs WHERE round = ?", number)
+        gradient, advice, memory, proof, refusal = row
         return LocalContribution(
             np.frombuffer(gradient, "<f4").astype(np.float32),
             None if advice is None else np.frombuffer(advice, "<i8"),
             memory,
-            *(proof or ()),
+            proof,
+            refusal,
         )
 
-    def last_memory(self) -> bytes:
-        """Return the memory that the last contribution left."""
-        row = self._state.one("SELECT memory FROM contributions ORDER BY round DESC LIMIT 1")
+    def last_memory(self, number: int) -> bytes:
+        """Return the memory that the last contribution before a round left."""
+        row = self._state.one(
+            "SELECT memory FROM contributions WHERE round < ? ORDER BY round DESC, rowid DESC",
+            number,
+        )
         return row[0] if row else b""
 
-    def keep_contribution(self, number: int, made: LocalContribution) -> None:
-        """Store a contribution and its proof; only those of the last two rounds are kept."""
+    def keep_contribution(self, opening: bytes, number: int, made: LocalContribution) -> None:
+        self._state.write(
+            "INSERT OR IGNORE INTO contributions VALUES (?, ?, ?, ?, ?, ?, ?)",
+            opening,
+            number,
+            made.gradient.astype("<f4").tobytes(),
+            None if made.advice is None else made.advice.tobytes(),
+            made.memory,
+            made.proof,
+            made.refusal,
+        )
+
+    def forget_before(self, number: int) -> None:
+        """Delete contributions of earlier rounds, but for the last one, whose memory goes on."""
         with self._state.transaction():
-            if made.proof is not None or made.refusal:
-                self._state.write(
-                    "INSERT OR REPLACE INTO proofs VALUES (?, ?, ?)",
-                    number,
-                    made.proof,
-                    made.refusal,
-                )
             self._state.write(
-                "INSERT OR IGNORE INTO contributions VALUES (?, ?, ?, ?)",
+                "DELETE FROM contributions WHERE round < ?"
+                " AND round < (SELECT max(round) FROM contributions)",
                 number,
-                made.gradient.astype("<f4").tobytes(),
-                None if made.advice is None else made.advice.tobytes(),
-                made.memory,
             )
-            self._state.write("DELETE FROM contributions WHERE round < ?", number - 1)
-            self._state.write("DELETE FROM proofs WHERE round < ?", number - 1)
+            self._state.write(
+                "DELETE FROM delivered WHERE opening NOT IN (SELECT opening FROM contributions)"
+            )
+
+    def keep_delivered(self, opening: bytes, kind: BundleKind, member: Address) -> None:
+        """Keep that a member has our bundle."""
+        self._state.write(
+            "INSERT OR IGNORE INTO delivered VALUES (?, ?, ?)", opening, int(kind), member
+        )
+
+    def delivered(self, opening: bytes, kind: BundleKind) -> set[Address]:
+        """Return the members that have our bundle."""
+        rows = self._state.all(
+            "SELECT member FROM delivered WHERE opening = ? AND kind = ?", opening, int(kind)
+        )
+        return {member for (member,) in rows}

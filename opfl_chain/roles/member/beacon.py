@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from opfl_chain.chain import bls
 from opfl_chain.chain.errors import InvalidPoint
-from opfl_chain.protocol.accumulator import accumulate_all, initial_accumulator
 from opfl_chain.protocol.hashing import keccak256
 from opfl_chain.protocol.randomness import beacon_message
+from opfl_chain.roles.member.messages import Messages
 from opfl_chain.roles.member.store import MemberStore
 from opfl_chain.roles.node import Moment, Node
 from opfl_chain.roles.peers import hex_field
@@ -29,18 +29,22 @@ class BeaconDuty:
     so that only members who withhold theirs pay.
     """
 
-    def __init__(self, node: Node, rank: int, key: bls.SecretKey, store: MemberStore) -> None:
+    def __init__(
+        self, node: Node, key: bls.SecretKey, store: MemberStore, messages: Messages
+    ) -> None:
         self._node = node
-        self._rank = rank
         self._key = key
         self._store = store
+        self._messages = messages
         phase = node.job.terms.phases.beacon
         self._margin = min(phase - 1, max(2, phase // 3))
 
     def act(self, round_: RoundView, now: Moment) -> None:
+        """Sign the roll, which the view shows only when it has its confirmations."""
         deadline = round_.schedule.beacon
-        closed = now.has_seen(round_.schedule.commit)
-        if not closed or round_.seed is not None or now.has_come(deadline):
+        if round_.roll is None or round_.rolled_at is None or round_.seed is not None:
+            return
+        if now.has_come(deadline):
             return
         own = self._signed(round_)
         address = self._node.address
@@ -52,18 +56,18 @@ class BeaconDuty:
             ).with_spare_gas(_SETTLING_GAS)
             self._node.send(call, f"partial {round_.number} {_name(own)}")
             return
-        place = place_of(self._rank, round_.number)
-        if now.has_come(turn_of(place, round_.schedule.commit)) and not self._publish(round_, own):
+        place = place_of(self._messages.seat(round_), round_.number)
+        if now.has_come(turn_of(place, round_.rolled_at)) and not self._publish(round_, own):
             self._node.agenda.again()
 
     def _signed(self, round_: RoundView) -> bls.Signature:
-        """Sign the closed round, as of the last seen block."""
+        """Sign the one roll of a round."""
         message = self._message(round_)
-        kept = self._store.partial(round_.number)
+        kept = self._store.partial(round_.opening)
         if kept is not None and kept[0] == message:
             return bls.Signature.from_eip2537(kept[1])
         signature = self._key.sign(message)
-        self._store.keep_partial(round_.number, message, signature.eip2537())
+        self._store.keep_partial(round_.opening, message, signature.eip2537())
         return signature
 
     def _message(self, round_: RoundView) -> bytes:
@@ -71,20 +75,18 @@ class BeaconDuty:
 
         A node that is asked for it could have us sign whatever it likes.
         """
-        job = self._node.job
-        initial = initial_accumulator(
-            job.domain.chain_id, job.domain.jobs, job.id, round_.number, round_.model_hash
-        )
-        closed = accumulate_all(initial, self._node.view.commitments_in_order(round_.id))
+        job, root = self._node.job, round_.roll.root if round_.roll else bytes(32)
         beacon = job.contracts.beacon.address
-        return beacon_message(job.domain.chain_id, beacon, job.id, round_.number, closed)
+        return beacon_message(
+            job.domain.chain_id, beacon, job.id, round_.number, round_.opening, root
+        )
 
     def _publish(self, round_: RoundView, own: bls.Signature) -> bool:
         """Ask the peers for their signatures and publish the aggregate. False if one is missing."""
-        kept = self._store.partial(round_.number)
+        kept = self._store.partial(round_.opening)
         message = kept[0] if kept else b""
         signatures = [own]
-        for _, member in self._node.peers.others(self._node.address):
+        for _, member in self._messages.peers(round_):
             try:
                 path = f"/rounds/{round_.id}/partial"
                 answer = self._node.peers.ask_member_json(member, path)

@@ -1,4 +1,4 @@
-"""HTTPS endpoints of a member. All input is checked before it is used."""
+"""HTTPS endpoints at which a member says what it found and signs it. All input is checked."""
 
 from __future__ import annotations
 
@@ -6,16 +6,14 @@ from http import HTTPStatus
 
 import numpy as np
 
-from opfl_chain.chain.keys import signer_of
+from opfl_chain.chain.bindings.types import MemberFault
 from opfl_chain.chain.rpc import checksum, tohex
-from opfl_chain.protocol.delivery import Delivery, Expected, decode_delivery, largest_delivery
-from opfl_chain.protocol.errors import ProtocolError
-from opfl_chain.protocol.hashing import keccak256
 from opfl_chain.protocol.identifiers import Address
-from opfl_chain.protocol.statements import Acquittal, DeliveryEnvelope, DeliveryReceipt, RoundResult
-from opfl_chain.roles.claims import Claims
+from opfl_chain.protocol.statements import RoundResult, Statement
 from opfl_chain.roles.content import content_routes
-from opfl_chain.roles.member.requests import round_in, signature_in
+from opfl_chain.roles.member.charges import Charges
+from opfl_chain.roles.member.requests import round_in
+from opfl_chain.roles.member.rolls import RollDuty
 from opfl_chain.roles.member.store import MemberStore
 from opfl_chain.roles.member.sums import MemberSums
 from opfl_chain.roles.model_store import Models
@@ -29,147 +27,86 @@ class MemberEndpoints:
         self,
         node: Node,
         store: MemberStore,
-        claims: Claims,
         models: Models,
-        expected: Expected,
+        rolls: RollDuty,
         sums: MemberSums,
+        charges: Charges,
     ) -> None:
         self._node = node
         self._store = store
-        self._claims = claims
         self._models = models
-        self._expected = expected
+        self._rolls = rolls
         self._sums = sums
+        self._charges = charges
 
     def routes(self) -> list[Route]:
         return [
-            Route(
-                "POST",
-                "/rounds/{round}/deliveries/{client}",
-                self.take_delivery,
-                max_body_bytes=largest_delivery(self._expected),
-                signed=True,
-            ),
+            Route("GET", "/rounds/{round}/roll", self.roll),
             Route("GET", "/rounds/{round}/partial", self.partial),
             Route("GET", "/rounds/{round}/sum", self.sum),
             Route("GET", "/rounds/{round}/result", self.result),
-            Route("GET", "/rounds/{round}/acquittals/{client}", self.acquittal),
-            *content_routes(self._models, self._claims),
+            Route("GET", "/rounds/{round}/outcomes/{client}", self.outcome),
+            Route("GET", "/rounds/{round}/faults/{member}/{fault}", self.fault),
+            *content_routes(self._models),
         ]
 
-    def take_delivery(self, request: Request) -> Response:
-        """Store a client's shares, then sign a receipt."""
-        node, round_, client = self._node, self._round(request), self._client(request)
-        moment = node.moment
-        if moment is None or not round_.settled(moment.seen):
-            raise Refusal(HTTPStatus.TOO_EARLY, "it is not yet known who is audited: try again")
-        self._require_sender(request, round_, client)
-        number, body = round_.number, request.body
-        kept, audited = self._store.delivery(number, client), node.view.is_audited(round_, client)
-        self._require_complete(self._decoded(body), audited)
-        if kept != body:
-            if moment.head > round_.schedule.deliver or round_.verdict_hash:
-                until = round_.schedule.deliver
-                raise Refusal(HTTPStatus.GONE, f"deliveries ended at block {until}")
-            if kept is not None and (self._decoded(kept).training_input is not None) != audited:
-                # A reorganisation changed the seed, and with it who is audited.
-                stored = self._store.replace_delivery(number, client, kept, body)
-            else:
-                stored = self._store.keep_delivery(number, client, body)
-            if not stored:
-                raise Refusal(
-                    HTTPStatus.CONFLICT, "another delivery of this client is already stored"
-                )
-        if self._store.count_deliveries(number) >= node.view.count_commitments(round_.id):
-            node.wake()
-        receipt = DeliveryReceipt(node.job.id, number, client, audited)
-        return Response.json({"signature": tohex(node.sign(receipt)), "audited": audited})
+    def roll(self, request: Request) -> Response:
+        """Sign the roll that we agreed on."""
+        round_ = self._round(request)
+        if (roll := self._rolls.agreed(round_)) is None:
+            raise Refusal(HTTPStatus.NOT_FOUND, "this round has no roll here yet")
+        statement = roll.statement(self._node.job.id, round_.number, round_.opening)
+        return self._signed(statement, root=tohex(roll.root))
 
     def partial(self, request: Request) -> Response:
-        kept = self._store.partial(self._round(request).number)
+        kept = self._store.partial(self._round(request).opening)
         if kept is None:
             raise Refusal(HTTPStatus.NOT_FOUND, "this round is not signed yet")
         return Response.json({"signature": tohex(kept[1])})
 
     def sum(self, request: Request) -> Response:
         """Serve our components of the sum of all that passed: they reveal the sum alone."""
-        round_ = self._round(request)
-        if (held := self._sums.held(round_)) is None:
+        if (held := self._sums.held(self._round(request))) is None:
             raise Refusal(HTTPStatus.NOT_FOUND, "no sum of this round is available")
         return Response.binary(
             b"".join(np.ascontiguousarray(part, "<u8").tobytes() for part in held)
         )
 
     def result(self, request: Request) -> Response:
-        node, round_ = self._node, self._round(request)
-        if (result := self._store.result(round_.number)) is None:
+        round_ = self._round(request)
+        if (result := self._store.result(round_.opening)) is None:
             raise Refusal(HTTPStatus.NOT_FOUND, "this round has no result yet")
         verdict, aggregate, model = result
-        statement = RoundResult(node.job.id, round_.number, verdict, aggregate, model)
-        return Response.json(
-            {
-                "aggregate_hash": tohex(aggregate),
-                "model_hash": tohex(model),
-                "signature": tohex(node.sign(statement)),
-            }
+        statement = RoundResult(
+            self._node.job.id, round_.number, round_.opening, verdict, aggregate, model
         )
+        return self._signed(statement, aggregate_hash=tohex(aggregate), model_hash=tohex(model))
 
-    def acquittal(self, request: Request) -> Response:
-        node, round_, client = self._node, self._round(request), self._client(request)
-        if self._store.second_replay(round_.number, client) is not True:
-            raise Refusal(HTTPStatus.NOT_FOUND, "this member has not acquitted the client")
-        statement = Acquittal(node.job.id, round_.number, client)
-        return Response.json({"signature": tohex(node.sign(statement))})
+    def outcome(self, request: Request) -> Response:
+        """Sign how the audit of a client ended, if we found it."""
+        round_, client = self._round(request), _address(request, "client")
+        if (outcome := self._store.outcome(round_.opening, client)) is None:
+            raise Refusal(HTTPStatus.NOT_FOUND, "the audit of this client has not ended here")
+        statement = self._charges.outcome_statement(round_, client, outcome)
+        return self._signed(statement, outcome=outcome.name)
 
-    def _require_sender(self, request: Request, round_: RoundView, client: Address) -> None:
-        """Require that the client itself sent this delivery, and committed in the round."""
-        node, digest = self._node, keccak256(request.body)
-        envelope = DeliveryEnvelope(node.job.id, round_.number, client, node.address, digest)
-        signature = signature_in(request)
-        if signer_of(envelope, node.job.domain, signature) != client:
-            raise Refusal(
-                HTTPStatus.UNAUTHORIZED, "the envelope of this delivery is not signed by the client"
-            )
-        if not self._claims.has_committed(round_, client):
-            if self._claims.lacks_batch(round_):
-                raise Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "the batch is not here yet")
-            raise Refusal(HTTPStatus.FORBIDDEN, f"{client} did not commit in this round")
+    def fault(self, request: Request) -> Response:
+        """Sign a fault of another member, if we saw it."""
+        round_, member = self._round(request), _address(request, "member")
+        known = {f"{fault}" for each, fault in self._store.faults(round_.opening) if each == member}
+        if (text := request.parts["fault"]) not in known:
+            raise Refusal(HTTPStatus.NOT_FOUND, "this member has seen no such fault")
+        return self._signed(self._charges.fault_statement(round_, member, MemberFault(int(text))))
 
-    def _require_complete(self, delivery: Delivery, audited: bool) -> None:
-        """Require input and advice exactly if audited: a receipt states that they are here."""
-        expected = self._expected
-        missing = []
-        if audited and delivery.training_input is None:
-            missing.append("input")
-        if audited and expected.advice_words and delivery.advice is None:
-            missing.append("advice")
-        if audited and expected.proof and delivery.proof is None:
-            missing.append("proof")
-        if missing:
-            raise Refusal(
-                HTTPStatus.UNPROCESSABLE_ENTITY,
-                f"this contribution is audited, but its delivery has no {' and no '.join(missing)}",
-            )
-        if not audited and (delivery.training_input or delivery.advice or delivery.proof):
-            raise Refusal(
-                HTTPStatus.UNPROCESSABLE_ENTITY,
-                "this contribution is not audited: do not send input or advice",
-            )
-
-    def _decoded(self, body: bytes) -> Delivery:
-        try:
-            return decode_delivery(body, self._expected)
-        except ProtocolError as error:
-            raise Refusal(HTTPStatus.BAD_REQUEST, str(error)) from error
+    def _signed(self, statement: Statement, **fields: str) -> Response:
+        return Response.json({**fields, "signature": tohex(self._node.sign(statement))})
 
     def _round(self, request: Request) -> RoundView:
         return round_in(self._node, request)
 
-    def _client(self, request: Request) -> Address:
-        try:
-            client = checksum(request.parts["client"])
-        except ValueError as error:
-            raise Refusal(HTTPStatus.NOT_FOUND, "the client is not an address") from error
-        if self._node.view.client(client) is None:
-            raise Refusal(HTTPStatus.FORBIDDEN, f"{client} is not a client of this job")
-        return client
+
+def _address(request: Request, name: str) -> Address:
+    try:
+        return checksum(request.parts[name])
+    except ValueError as error:
+        raise Refusal(HTTPStatus.NOT_FOUND, f"the {name} is not an address") from error

@@ -1,18 +1,23 @@
-"""The interface of joint audits: how a member finds the verdict of a round with its peers."""
+"""The interface of joint audits: how a member finds out with its peers how audits end."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from typing import Any
 
-from opfl_chain.protocol.identifiers import Address
+from opfl_chain.protocol.errors import ProtocolError
+from opfl_chain.protocol.proof.closing import Statement
+from opfl_chain.roles.member.hearings import Hearing, Outcomes
+from opfl_chain.roles.node import Moment
 from opfl_chain.roles.view.view import RoundView
 from opfl_chain.transport.routes import Route
 
 
 class JointAudits(ABC):
     """One implementation for audits inside MPC, one for proved steps."""
+
+    hearings_needed: int
+    """Hearings that must find a contribution outside before its client is charged."""
 
     @property
     def under_way(self) -> tuple[str | None, str | None]:
@@ -33,16 +38,16 @@ class JointAudits(ABC):
         """Start to perform duties at this block."""
 
     @abstractmethod
-    def judge(self, round_: RoundView) -> None:
-        """Take the next steps towards the verdict of a round, which is stored when found."""
+    def hear(self, hearing: Hearing, now: Moment) -> Outcomes | None:
+        """Take the next steps of a hearing; return how audits end, or None while it is not over.
 
-    @abstractmethod
-    def judge_again(self, round_: RoundView, clients: Sequence[Address]) -> None:
-        """Take the next steps towards a second opinion on contributions that failed."""
+        The first hearing of a round is about all contributions on its roll: those that are not
+        audited have an outcome too.
+        """
 
-    @abstractmethod
-    def help(self, round_: RoundView, silent: Sequence[Address]) -> None:
-        """Judge again with members that have not attested: one may have lost its verdict."""
+    def statement(self, round_: RoundView) -> Statement:
+        """The statement that steps of a round are proved by."""
+        raise ProtocolError(f"steps of round {round_.number} are not proved")
 
     @abstractmethod
     def end(self) -> None:

@@ -1,85 +1,256 @@
-"""Joint audits inside MPC: the three members meet in a session for every round."""
+"""Joint audits inside MPC: the three members meet in a session for every hearing.
+
+Who is away keeps the others from replaying anything. They say so to each other, the one who is away
+pays, and what could not be replayed is heard again later. A contribution that is found outside is
+replayed once more, with fresh randomness, before anyone signs that it is.
+"""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Sequence
-from typing import Any
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
-from opfl_chain.mpc.session.party import Party
-from opfl_chain.protocol.hashing import keccak256
-from opfl_chain.protocol.identifiers import Address
-from opfl_chain.roles.member.audits import Judging
+from opfl_chain.chain.bindings.types import MemberFault
+from opfl_chain.mpc.audit.judge import judge
+from opfl_chain.mpc.session.party import Party, PartySession
+from opfl_chain.protocol.bundle import complain, complaint_stands, open_answer
+from opfl_chain.protocol.commitments import Scheme
+from opfl_chain.protocol.delivery import Claim
+from opfl_chain.protocol.echo import Slot, readable
+from opfl_chain.protocol.errors import DoesNotOpen
+from opfl_chain.protocol.identifiers import Address, ClientIndex
+from opfl_chain.protocol.meeting import Results, agreed_results
+from opfl_chain.protocol.roll import Complaints
+from opfl_chain.protocol.sealing import Complaint
+from opfl_chain.protocol.verdict import Outcome
+from opfl_chain.roles.member.hearings import Hearing, Outcomes
 from opfl_chain.roles.member.joint_audits import JointAudits
-from opfl_chain.roles.member.sessions import SessionRunner, Task
-from opfl_chain.roles.node import Node
+from opfl_chain.roles.member.parts import MemberParts
+from opfl_chain.roles.member.sessions import SessionRunner
+from opfl_chain.roles.node import Moment
 from opfl_chain.roles.view.view import RoundView
-from opfl_chain.transport.errors import TransportError
+
+_MEETING_END: Final = 11
+"""The part of a hearing at whose end a meeting must be over."""
+
+_LOGGER = logging.getLogger("opfl.committee")
+
+
+PartyOf = Callable[[Sequence[Address]], Party]
 
 
 class MeetingAudits(JointAudits):
     """Audits of one member, which run one at a time in the background."""
 
-    def __init__(self, node: Node, judging: Judging, party: Party, join_seconds: float) -> None:
-        self._node = node
-        self._judging = judging
-        self._sessions = SessionRunner(party, join_seconds, node.progress.count, node.wake)
-        self._helping = node.backoff(first=1.0, last=4.0)
-        self._sessions.prepare(judging.warm)
+    hearings_needed = 2
+
+    def __init__(self, parts: MemberParts, party: PartyOf, join_seconds: float) -> None:
+        """`party` starts our process for MPC among the accounts on some seats."""
+        self._parts = parts
+        self._party = party
+        self._join_seconds = join_seconds
+        self._seats: tuple[Address, ...] = ()
+        self._sessions: SessionRunner | None = None
+        if parts.node.address in parts.node.view.seats():
+            self._runner(parts.node.view.seats())
 
     @property
     def under_way(self) -> tuple[str | None, str | None]:
-        return self._sessions.session, self._sessions.meeting
+        return (self._sessions.session, self._sessions.meeting) if self._sessions else (None, None)
 
     @property
     def health(self) -> dict[str, Any]:
+        if self._sessions is None:
+            return {"audit": None}
         return {"audit": self._sessions.busy_with, **self._sessions.cost}
 
     def begin(self, head: int) -> None:
-        self._sessions.begin(head)
-
-    def judge(self, round_: RoundView) -> None:
-        """Offer a meeting on a round."""
-        self._meet(_judging(round_), lambda session: self._judging.together(session, round_))
-
-    def judge_again(self, round_: RoundView, clients: Sequence[Address]) -> None:
-        """Replay all failed contributions of a round at once: one by one might take too long."""
-        subject = keccak256("".join(clients).encode()).hex()[:16]
-        self._meet(
-            f"once more {round_.id} {subject}",
-            lambda session: self._judging.once_more(session, round_, clients),
-        )
-
-    def help(self, round_: RoundView, silent: Sequence[Address]) -> None:
-        """Meet with a peer that asks for it. Our own verdict and attestation stay."""
-        if self._sessions.session is not None:
-            return
-        name = _judging(round_)
-        asks = self._sessions.meeting == name
-        if self._helping.is_due(name):
-            self._helping.failed(name)
-            asks = any(self._asks_for(name, member) for member in silent)
-        if asks:
-            self.judge(round_)
+        if self._sessions is not None:
+            self._sessions.begin(head)
 
     def end(self) -> None:
-        self._sessions.leave_what_is_not_wanted()
+        if self._sessions is not None:
+            self._sessions.leave_what_is_not_wanted()
 
     def close(self) -> None:
-        self._sessions.close()
+        if self._sessions is not None:
+            self._sessions.close()
 
-    def _meet(self, name: str, task: Task) -> None:
-        """Offer an audit, unless it has failed too often at this block."""
-        if not self._sessions.offer(name, task):
-            self._node.agenda.again()
+    def _runner(self, seats: tuple[Address, ...]) -> SessionRunner:
+        """Sessions among the accounts on these seats; when they change, others end."""
+        if self._sessions is None or self._seats != seats:
+            self.close()
+            parts = self._parts
+            self._sessions = SessionRunner(
+                self._party(seats), self._join_seconds, parts.node.progress.count, parts.node.wake
+            )
+            self._sessions.prepare(parts.judging.warm)
+            self._sessions.begin(parts.node.agenda.head)
+            self._seats = seats
+        return self._sessions
 
-    def _asks_for(self, name: str, member: Address) -> bool:
-        """Return whether a member waits for its peers at an audit."""
-        with contextlib.suppress(TransportError):
-            return self._node.peers.ask_member_json(member, "/health").get("audit") == name
-        return False
+    def hear(self, hearing: Hearing, now: Moment) -> Outcomes | None:
+        parts, round_ = self._parts, hearing.round
+        answers = parts.answers.agree(hearing, now)
+        if answers is None:
+            return None
+        valid = self._valid(hearing, answers, now)
+        if valid is None:
+            return None
+        claims = self._claims(hearing, valid)
+        results = self._results(hearing, claims, valid, now)
+        if results is None:
+            return None
+        ends: dict[Address, Outcome | None] = {}
+        for client, claim in self._concerned(hearing).items():
+            if client in claims:
+                ends[client] = results.get(claim.client)
+            elif claim.audited:
+                ends[client] = Outcome.UNANSWERED
+            else:
+                ends[client] = Outcome.PASSED
+        del round_
+        return ends
 
+    def _concerned(self, hearing: Hearing) -> dict[Address, Claim]:
+        """The contributions that a hearing is about."""
+        claims = self._parts.contributions.claims(hearing.round)
+        if hearing.attempt == 0:
+            return claims
+        return {client: claims[client] for client in hearing.clients if client in claims}
 
-def _judging(round_: RoundView) -> str:
-    """Return the name of the session in which members judge a round."""
-    return f"judge {round_.id}"
+    def _claims(self, hearing: Hearing, answers: Mapping[Address, bytes]) -> dict[Address, Claim]:
+        """The contributions that go into MPC.
+
+        In the scheme `shares`, a contribution on the roll has opened its commitment already.
+        """
+        opened = self._parts.node.job.policy.commitment_scheme is Scheme.SHARES
+        return {
+            client: claim
+            for client, claim in self._concerned(hearing).items()
+            if (client in answers if claim.audited else not opened)
+        }
+
+    # --- answers that do not open
+
+    def _valid(
+        self, hearing: Hearing, answers: dict[Address, bytes], now: Moment
+    ) -> dict[Address, bytes] | None:
+        """Drop answers of which a member has shown that its part does not open."""
+        parts, round_ = self._parts, hearing.round
+        said = parts.steps.take(
+            round_,
+            hearing.slot(Slot.REPORT),
+            hearing.ends(2),
+            now,
+            lambda: self._complaints(round_, answers).encode(),
+        )
+        if said is None:
+            return None
+        clients, most = parts.node.view.clients(), len(answers)
+        indices = {clients[client].index: client for client in answers}
+        invalid = set()
+        for seat, filed in readable(
+            said.values, lambda seat, body: Complaints.decode(body, seat, most)
+        ).items():
+            key = parts.contributions.sealed_to(round_, seat)
+            for index, (content_hash, complaint) in filed.filed.items():
+                client = indices.get(index)
+                if client is None or answers[client] != content_hash:
+                    continue
+                bundle = parts.answer_intake.bundle(round_, client, content_hash)
+                context = parts.answer_intake.context(round_, client)
+                expected = parts.answer_intake.expected(round_)
+                if bundle and complaint_stands(bundle, key, complaint, context, expected):
+                    invalid.add(client)
+        for client in invalid:
+            parts.store.keep_invalid_answer(round_.opening, client, answers[client])
+        return {client: each for client, each in answers.items() if client not in invalid}
+
+    def _complaints(self, round_: RoundView, answers: Mapping[Address, bytes]) -> Complaints:
+        parts = self._parts
+        filed: dict[ClientIndex, tuple[bytes, Complaint]] = {}
+        if not parts.contributions.is_sealed_to_us(round_):
+            return Complaints(filed)
+        seat, clients = parts.messages.seat(round_), parts.node.view.clients()
+        for client, content_hash in answers.items():
+            bundle = parts.answer_intake.bundle(round_, client, content_hash)
+            context = parts.answer_intake.context(round_, client)
+            if bundle is None:
+                continue
+            try:
+                expected = parts.answer_intake.expected(round_)
+                open_answer(bundle, seat, parts.sealing_key, context, expected)
+            except DoesNotOpen:
+                complaint = complain(bundle, seat, parts.sealing_key, context)
+                filed[clients[client].index] = content_hash, complaint
+        return Complaints(filed)
+
+    # --- the meeting
+
+    def _results(
+        self,
+        hearing: Hearing,
+        claims: Mapping[Address, Claim],
+        answers: Mapping[Address, bytes],
+        now: Moment,
+    ) -> dict[int, Outcome | None] | None:
+        """What two members say came out of the meeting, by client index."""
+        parts, round_, slot = self._parts, hearing.round, hearing.slot(Slot.REVEAL)
+        if not claims:
+            return {}
+        own = parts.store.sheet(round_.opening, slot)
+        if own is None and parts.messages.own(round_, slot) is None:
+            if not now.has_come(hearing.part(_MEETING_END)):
+                name = f"hear {round_.id} {round_.opening.hex()[:16]} {hearing.attempt}"
+                self._meet(name, hearing, claims, answers)
+                return None
+            own = Results.ABORTED
+        said = parts.steps.take(
+            round_, slot, hearing.ends(_MEETING_END + 1), now, lambda: own or Results.ABORTED
+        )
+        if said is None:
+            return None
+        agreed = agreed_results(said.values)
+        if agreed is None:
+            self._blame(round_, said.absent)
+            return {claim.client: None for claim in claims.values()}
+        return {
+            claim.client: Outcome.PASSED if claim.client in agreed else Outcome.OUTSIDE
+            for claim in claims.values()
+        }
+
+    def _meet(
+        self,
+        name: str,
+        hearing: Hearing,
+        claims: Mapping[Address, Claim],
+        answers: Mapping[Address, bytes],
+    ) -> None:
+        """Offer a meeting, unless it has failed too often at this block."""
+
+        def task(session: PartySession) -> None:
+            parts, round_ = self._parts, hearing.round
+            expected = parts.judging.expected(parts.messages.seat(round_))
+            deliveries = {
+                claim.client: parts.contributions.delivery(
+                    round_, client, expected, answers.get(client)
+                )
+                for client, claim in claims.items()
+            }
+            weights = parts.judging.weights(round_)
+            found = judge(session, parts.judging.rules, weights, list(claims.values()), deliveries)
+            body = Results(frozenset(found.accepted)).encode()
+            parts.store.keep_sheet(round_.opening, hearing.slot(Slot.REVEAL), body)
+            _LOGGER.info("replayed", extra={"hearing": name, "passed": sorted(found.accepted)})
+
+        seats = self._parts.node.view.seats_of(hearing.round)
+        if not self._runner(seats).offer(name, task):
+            self._parts.node.agenda.again()
+
+    def _blame(self, round_: RoundView, absent: tuple[int, ...]) -> None:
+        """Note who said nothing at all about a meeting that failed."""
+        seats = self._parts.messages.seats(round_)
+        for seat in absent:
+            self._parts.charges.note(round_, seats[seat], MemberFault.ABSENCE)

@@ -1,28 +1,42 @@
-"""The committee member: beacon, deliveries, audits, verdicts, sums and enforcement."""
+"""The committee member: roll, beacon, audits, verdicts, sums, charges and seats."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from opfl_chain.chain.bindings.types import Reason, Role
-from opfl_chain.chain.bindings.types import Verdict as EncodedVerdict
+from opfl_chain.chain.bindings.types import Role
 from opfl_chain.chain.keys import load_bls_key
 from opfl_chain.mpc.session.party import Party
 from opfl_chain.mpc.session.party_config import PartyConfig
-from opfl_chain.protocol.identifiers import RoundNumber
+from opfl_chain.mpc.session.ranks import certificate_name
+from opfl_chain.protocol.bundle import BundleKind
+from opfl_chain.protocol.delivery import Expected
+from opfl_chain.protocol.echo import Slot
+from opfl_chain.protocol.hashing import keccak256
+from opfl_chain.protocol.identifiers import Address
 from opfl_chain.protocol.randomness import proof_of_possession_message
-from opfl_chain.protocol.verdict import Verdict
-from opfl_chain.roles import claims
+from opfl_chain.protocol.sealing import derived_key
+from opfl_chain.protocol.verdict import Outcome, Verdict
 from opfl_chain.roles import model_store as models
-from opfl_chain.roles.claims import Claims
 from opfl_chain.roles.member import store as member_store
 from opfl_chain.roles.member.audits import Judging
 from opfl_chain.roles.member.beacon import BeaconDuty
+from opfl_chain.roles.member.charges import Charges
+from opfl_chain.roles.member.contributions import Contributions
 from opfl_chain.roles.member.endpoints import MemberEndpoints
-from opfl_chain.roles.member.enforcement import Enforcement
+from opfl_chain.roles.member.hearings import Answers, Hearing, HearingPlan, Outcomes
+from opfl_chain.roles.member.intake import Intake
 from opfl_chain.roles.member.joint_audits import JointAudits
 from opfl_chain.roles.member.meetings import MeetingAudits
+from opfl_chain.roles.member.messages import Messages
+from opfl_chain.roles.member.newcomers import Newcomers
+from opfl_chain.roles.member.parts import MemberParts
 from opfl_chain.roles.member.proved_audits import ProvedAudits
+from opfl_chain.roles.member.referees import Referees
+from opfl_chain.roles.member.rolls import RollDuty
+from opfl_chain.roles.member.seats import SeatDuty
+from opfl_chain.roles.member.steps import Steps
 from opfl_chain.roles.member.store import MemberStore
 from opfl_chain.roles.member.sums import MemberSums
 from opfl_chain.roles.model_store import Models
@@ -40,63 +54,140 @@ _TAKEOVER_SECONDS = 60.0
 """Time for the SPU process of a member that was killed to end, before its successor gives up."""
 
 _AFTERMATH_BLOCKS = 64
-"""Blocks after the last slash request during which a round is still processed."""
+"""Blocks after the response window during which a round is still processed without a reason."""
 
 
 class Member(Node):
+    """A member of the roster; it serves in the rounds in which it has a seat."""
+
     ROLE = "committee"
+    # What a member that cheats replaces.
+    MESSAGES: ClassVar[type[Messages]] = Messages
+    ROLLS: ClassVar[type[RollDuty]] = RollDuty
     PROVED_AUDITS: ClassVar[type[ProvedAudits]] = ProvedAudits
-    """How it audits proved steps: what a member that cheats replaces."""
-    SCHEMA: ClassVar[str] = member_store.SCHEMA + models.SCHEMA + claims.SCHEMA
+    SUMS: ClassVar[type[MemberSums]] = MemberSums
+    SCHEMA: ClassVar[str] = member_store.SCHEMA + models.SCHEMA
 
     def __init__(self, settings: MemberSettings) -> None:
         super().__init__(settings)
         self._settings = settings
-        if self.address not in self.job.members:
+        if self.address not in self.job.roster:
             self.close()
-            raise JobUnusable(f"{self.address} is not a member of job {self.job.id}")
-        self.rank = list(self.job.members).index(self.address)
-        password = settings.account.password()
-        self._bls_key = load_bls_key(settings.bls_keystore, password)
+            raise JobUnusable(f"{self.address} is neither member nor standby of job {self.job.id}")
+        self._bls_key = load_bls_key(settings.bls_keystore, settings.account.password())
+        self.sealing_key = derived_key(keccak256(bytes(self.account.key)), b"member")
         self.store = MemberStore(self.state)
         self.models = Models(self.view, self.state)
-        self.claims = Claims(self.view, self.state, self.peers, self.backoff())
-        self.judging = Judging(self.job, self.rank, self.store, self.claims, self.models)
-        self.sums = MemberSums(self.view, self.peers, self.judging, self.store, self.rank)
-        self._beacon = BeaconDuty(self, self.rank, self._bls_key, self.store)
-        self._enforcement = Enforcement(self, self.rank, self.store, self.claims)
+        self.messages = self.MESSAGES(self, self.store)
+        self.steps = Steps(self.store, self.messages, lambda *found: self.charges.convict(*found))
+        self.judging = Judging(self.job, self.models)
+        gradients = Intake(
+            self,
+            self.store,
+            BundleKind.CONTRIBUTION,
+            self._expected,
+            lambda round_, client: self.rolls.refusal(round_, client),
+        )
+        answers = Intake(
+            self,
+            self.store,
+            BundleKind.ANSWER,
+            self._expected,
+            lambda round_, client: self.answers.refusal(round_, client),
+        )
+        self.gradient_intake, self.answer_intake = gradients, answers
+        intakes = {BundleKind.CONTRIBUTION: gradients, BundleKind.ANSWER: answers}
+        self.newcomers = Newcomers(self, self.store, self.sealing_key, intakes)
+        self.contributions = Contributions(
+            self, self.store, self.messages, gradients, answers, self.sealing_key, self.newcomers
+        )
+        self.rolls = self.ROLLS(
+            self, self.store, self.messages, self.steps, gradients, self.sealing_key
+        )
+        self.answers = Answers(
+            self,
+            self.store,
+            self.messages,
+            self.steps,
+            answers,
+            self.contributions,
+            self.newcomers,
+        )
+        self.charges = Charges(self, self.store, self.contributions, self.seat)
+        self.parts = MemberParts(
+            self,
+            self.store,
+            self.messages,
+            self.steps,
+            self.judging,
+            gradients,
+            answers,
+            self.contributions,
+            self.answers,
+            self.charges,
+            self.sealing_key,
+        )
+        self.referees = Referees(self.parts, lambda round_: self._audits.statement(round_))
+        self.sums = self.SUMS(
+            self,
+            self.store,
+            self.messages,
+            self.steps,
+            self.contributions,
+            self._expected,
+            self.charges,
+            self.referees,
+        )
+        self._hearings = HearingPlan(self, self.charges.subjects, self.store)
+        self._beacon = BeaconDuty(self, self._bls_key, self.store, self.messages)
+        self._seats = SeatDuty(self)
         self._round_driver = RoundDriver(self)
-        phase = self.job.terms.phases.attest
-        self._alone_margin = min(phase - 1, max(2, phase // 4))
         self._audits = self._joint_audits()
         self._open.callback(self._audits.close)
         self._left = False
 
     def _joint_audits(self) -> JointAudits:
         """Start what audits need: nothing if steps are proved, else a process for MPC."""
-        job, settings = self.job, self._settings
-        tolerance = rule_of(job.boundary).tolerance(job.boundary)
+        tolerance = rule_of(self.job.boundary).tolerance(self.job.boundary)
         if tolerance is not None:
-            return self.PROVED_AUDITS(
-                self, self.rank, self.store, self.claims, self.judging, tolerance
-            )
-        party = Party(self._party_config(), takeover_seconds=_TAKEOVER_SECONDS)
-        return MeetingAudits(self, self.judging, party, settings.mpc_join_seconds)
+            return self.PROVED_AUDITS(self.parts, self.referees, tolerance)
+        return MeetingAudits(self.parts, self._party, self._settings.mpc_join_seconds)
 
     @property
     def done(self) -> bool:
         return self._left
 
+    def seat(self, round_: RoundView) -> int | None:
+        """Our seat in a round, if we have one."""
+        seats = list(self.view.seats_of(round_))
+        return seats.index(self.address) if self.address in seats else None
+
+    def _expected(self, round_: RoundView) -> Expected:
+        return self.judging.expected(self.seat(round_) or 0)
+
     def routes(self) -> list[Route]:
-        expected = self.judging.expected
-        own = MemberEndpoints(self, self.store, self.claims, self.models, expected, self.sums)
-        return [*own.routes(), *self._audits.routes()]
+        own = MemberEndpoints(self, self.store, self.models, self.rolls, self.sums, self.charges)
+        expected = self.judging.expected(0)
+        return [
+            *own.routes(),
+            *self.messages.routes(),
+            *self.referees.routes(),
+            *self._seats.routes(),
+            *self.newcomers.routes(),
+            *(
+                route
+                for intake in (self.gradient_intake, self.answer_intake)
+                for route in intake.routes(expected)
+            ),
+            *self._audits.routes(),
+        ]
 
     def audit(self) -> tuple[str | None, str | None]:
         return self._audits.under_way
 
     def health(self) -> dict[str, Any]:
-        return {"rank": self.rank, **self._audits.health}
+        round_ = self.view.latest_round()
+        return {"seat": self.seat(round_) if round_ else None, **self._audits.health}
 
     # --- duties
 
@@ -107,27 +198,21 @@ class Member(Node):
         self._audits.begin(now.head)
         round_ = self.view.latest_round()
         recent = self._recent_rounds(now)
-        if round_ is not None and round_.over is None:
-            with self.duty("beacon"):
-                self.sign_beacon(round_, now)
-            if now.has_seen(round_.schedule.commit):
-                self.claims.fetch(round_)
-        for each in reversed(recent):
-            with self.duty(f"verdict of round {each.number}"):
-                self.judge(each, now)
-        for each in reversed(recent):
-            self._help(each, now)
         with self.duty("models"):
             self.models.follow(self.peers.fetch_aggregate)
-        if round_ is not None and round_.over is None:
-            with self.duty("result"):
-                self._conclude(round_)
+        if round_ is not None and round_.over is None and self.seat(round_) is not None:
+            self._serve(round_, now)
         for each in recent:
-            with self.duty(f"faults of round {each.number}"):
-                self._enforcement.act(each, now)
-        self._settle_slashes(now)
+            if self.seat(each) is not None:
+                with self.duty(f"charges of round {each.number}"):
+                    self.charges.act(each, now)
+            with self.duty(f"hearing on round {each.number}"):
+                self._hear_later(each, now)
+        with self.duty("seats"):
+            self._seats.act(now)
         with self.duty("moving on"):
-            place = place_of(self.rank, round_.number if round_ else 0)
+            seat = self.seat(round_) if round_ else list(self.job.roster).index(self.address)
+            place = place_of(seat or 0, round_.number if round_ else 0)
             self._round_driver.act(now, 1 + place)
         self._audits.end()
         self._forget(now)
@@ -135,80 +220,108 @@ class Member(Node):
             with self.duty("leaving"):
                 self._leave(now)
 
+    def _serve(self, round_: RoundView, now: Moment) -> None:
+        """Do what our seat has to do in the round that is open."""
+        with self.duty("roll"):
+            self.rolls.act(round_, now)
+        with self.duty("beacon"):
+            self.sign_beacon(round_, now)
+        with self.duty("verdict"):
+            self.judge(round_, now)
+        with self.duty("result"):
+            self._conclude(round_, now)
+
     def sign_beacon(self, round_: RoundView, now: Moment) -> None:
         self._beacon.act(round_, now)
 
+    # --- verdict
+
     def judge(self, round_: RoundView, now: Moment) -> None:
-        """Attest our verdict, also when others have decided already, or start to find it."""
+        """Attest our verdict, or take the next steps towards it."""
         attested = self.address in self.view.attestations(round_.id)
-        if attested or not now.knows_audited(round_) or now.has_come(round_.schedule.attest):
+        if round_.roll is None or attested or now.has_come(round_.schedule.attest):
             return
-        verdict = self.store.judgement(round_.number) or self._find_out(round_, now)
-        if verdict is not None:
-            self.attest(round_, verdict)
-
-    def _find_out(self, round_: RoundView, now: Moment) -> Verdict | None:
-        """Judge with the peers while there is time, then alone."""
-        if now.has_come(round_.schedule.attest - self._alone_margin):
-            verdict = self.judging.alone(round_)
-            if round_.verdict_hash is None:
-                self.store.keep_judgement(round_.number, verdict)
-                return self.store.judgement(round_.number)
-            # The others may know more than we can find out alone: do not contradict them.
-            return verdict if verdict.hash == round_.verdict_hash else None
-        complete = not (self.claims.lacks_batch(round_) or self.judging.missing(round_))
-        if complete or now.has_seen(round_.schedule.deliver + 1):
-            self._audits.judge(round_)
-        return self.store.judgement(round_.number)
-
-    def _help(self, round_: RoundView, now: Moment) -> None:
-        """Judge a round again with a peer that lost its verdict, and would pay."""
-        attested = self.view.attestations(round_.id)
-        silent = [m for _, m in self.peers.others(self.address) if m not in attested]
-        if self.address not in attested or not silent:
+        if not now.knows_audited(round_):
             return
-        if not now.has_come(round_.schedule.attest - self._alone_margin):
-            self._audits.help(round_, silent)
+        passes = self.store.verdict(round_.opening)
+        if passes is None:
+            passes = self._find_verdict(round_, now)
+        if passes is not None:
+            self.attest(round_, passes)
 
-    def attest(self, round_: RoundView, verdict: Verdict) -> None:
-        encoded = EncodedVerdict(verdict.passes_bytes, verdict.faults_bytes)
-        call = self.job.contracts.jobs.attest(round_.id, encoded).with_spare_gas(_DECIDING_GAS)
-        self.send(call, f"attest {round_.number}")
-
-    def _settle_slashes(self, now: Moment) -> None:
-        waiting: set[RoundNumber] = set()
-        with self.duty("slashes"):
-            self._enforcement.execute(self.view.pending_slashes(), now)
-        for slash in self.view.pending_slashes():
-            with self.duty(f"slash of {slash.client} in round {slash.round}"):
-                self._enforcement.act_on_slash(slash, now)
-            if self._enforcement.awaits_second_replay(slash, now):
-                waiting.add(slash.round)
-        for number in sorted(waiting):
-            round_ = self.view.round(number)
-            if round_ is not None and self._enforcement.has_requested_all(round_, now):
-                self._judge_again(round_)
-
-    def _judge_again(self, round_: RoundView) -> None:
-        failed = sorted(
-            slash.client
-            for slash in self.view.pending_slashes()
-            if slash.round == round_.number and slash.reason is Reason.REPLAY_OUTSIDE
+    def _find_verdict(self, round_: RoundView, now: Moment) -> bytes | None:
+        claims = self.contributions.claims(round_)
+        audited = tuple(client for client, claim in claims.items() if claim.audited)
+        ready = self.answers.all_here(round_, audited) or now.has_come(round_.schedule.answer)
+        if not ready and self.messages.own(round_, Slot.ANSWERS) is None:
+            return None
+        hearing = Hearing(round_, 0, audited, round_.schedule.answer, round_.schedule.attest - 1)
+        found = self._audits.hear(hearing, now)
+        if found is None:
+            return None
+        self._keep(hearing, found)
+        passed = {claims[client].client for client, end in found.items() if end is Outcome.PASSED}
+        passes = Verdict.of(passed).passes_bytes
+        self.store.keep_verdict(round_.opening, passes)
+        self.log.info(
+            "judged",
+            extra={
+                "round": round_.number,
+                "passed": sorted(passed),
+                "failed": [c for c, end in found.items() if end is Outcome.OUTSIDE],
+                "undecided": [c for c, end in found.items() if end in (None, Outcome.UNANSWERED)],
+            },
         )
-        self._audits.judge_again(round_, failed)
+        return passes
 
-    def _conclude(self, round_: RoundView) -> None:
+    def attest(self, round_: RoundView, passes: bytes) -> None:
+        call = self.job.contracts.rounds.attest(round_.id, passes).with_spare_gas(_DECIDING_GAS)
+        self.send(call, f"attest {round_.number} {round_.opening.hex()[:16]}")
+
+    def _keep(self, hearing: Hearing, found: Outcomes) -> None:
+        """Store outcomes that no later hearing can change, for us to sign.
+
+        Who passed before the verdict is in it. That a client has not answered is known only after
+        the response window, and a replay is repeated before it costs anything.
+        """
+        opening, response = hearing.round.opening, hearing.round.schedule.response
+        for client, outcome in found.items():
+            if client not in hearing.clients or outcome is None:
+                continue
+            final = hearing.attempt > 0
+            if outcome is Outcome.UNANSWERED:
+                final = final and hearing.start > response
+            elif outcome is Outcome.OUTSIDE:
+                times = self.store.keep_found_outside(opening, client, hearing.attempt)
+                final = times >= self._audits.hearings_needed
+            if final:
+                self.store.keep_outcome(opening, client, outcome)
+
+    def _hear_later(self, round_: RoundView, now: Moment) -> None:
+        """Decide what the verdict left open, and who has not answered in time."""
+        hearing = self._hearings.later(round_, now)
+        if hearing is None:
+            return
+        for entry in self.store.roll(round_.opening):
+            if entry.address in hearing.clients:
+                self.newcomers.hand_over(
+                    hearing.round, BundleKind.CONTRIBUTION, entry.address, entry.content_hash
+                )
+        found = self._audits.hear(hearing, now)
+        self._keep(hearing, found or {})
+
+    # --- result
+
+    def _conclude(self, round_: RoundView, now: Moment) -> None:
         """Open the sum of the accepted contributions, and store the result for us to sign."""
-        if round_.verdict_hash is None or self.store.result(round_.number) is not None:
+        if round_.verdict_hash is None or self.store.result(round_.opening) is not None:
             return
-        verdict = self.view.decided_verdict(round_)
-        aggregate = self.sums.open(round_)
-        if aggregate is None:
-            self.agenda.again()
-        if verdict is None or aggregate is None:
+        passes = self.view.decided_passes(round_)
+        aggregate = self.sums.open(round_, now)
+        if passes is None or aggregate is None:
             return
-        hashes = self.models.propose(round_, aggregate, len(verdict.passed))
-        self.store.keep_result(round_.number, round_.verdict_hash, *hashes)
+        hashes = self.models.propose(round_, aggregate, len(Verdict.decode(passes).passed))
+        self.store.keep_result(round_.opening, round_.verdict_hash, *hashes)
 
     # --- joining and leaving
 
@@ -216,9 +329,11 @@ class Member(Node):
         """Register the key, stake and announce our URL, if not done; return whether we joined."""
         jobs = self.job.contracts.jobs
         self._register_key()
-        joined = self.view.has_joined(self.address)
+        joined = self.view.joined(self.address)
         if not joined and not now.has_come(self.job.enrolment_end):
-            call = jobs.join_committee(self.job.id, value=self.job.terms.member_stake)
+            call = jobs.join_committee(
+                self.job.id, self.sealing_key.public, value=self.job.terms.member_stake
+            )
             self.send(call, "join")
         elif not joined and now.has_seen(self.job.enrolment_end):
             self.log.warning("the enrolment ended before we joined: nothing to do")
@@ -246,38 +361,59 @@ class Member(Node):
         self.send(beacon.register_key(public, proof), "register key")
 
     def _leave(self, now: Moment) -> None:
-        """Withdraw, once no pending slash can still need us."""
-        pending = self.view.pending_slashes()
-        if any(self._enforcement.awaits_second_replay(slash, now) for slash in pending):
+        """Claim our pay and withdraw, once every audit is decided."""
+        if self.view.undecided() or any(
+            self.charges.subjects(each) for each in self._recent_rounds(now)
+        ):
             return
+        self._claim()
         unbond = self.job.contracts.jobs.unbond_stake(self.job.id)
         self._left = self.take_money(Role.MEMBER, unbond, now)
 
+    def _claim(self) -> None:
+        """Claim what we earned by attesting what was decided."""
+        claimed = self.view.claims(self.address)
+        earned = [
+            round_.id
+            for round_ in self.view.rounds()
+            if round_.verdict_hash is not None
+            and self.view.attestations(round_.id).get(self.address) == round_.verdict_hash
+            and round_.number not in claimed
+        ]
+        if earned and self.job.terms.pay.member:
+            call = self.job.contracts.rewards.claim_service(self.address, tuple(earned))
+            self.send(call, f"claim {earned[0]} to {earned[-1]}")
+
     def _recent_rounds(self, now: Moment) -> list[RoundView]:
-        """Rounds that may still have pending duties."""
+        """Rounds that may still have pending duties: all that are recent or have open audits."""
         phases = self.job.terms.phases
-        lifetime = phases.beacon + phases.deliver + phases.attest + phases.request
-        return self.view.rounds_closing_since(now.head - lifetime - _AFTERMATH_BLOCKS)
+        lifetime = (
+            phases.deliver + phases.roll + phases.beacon + phases.answer + phases.attest
+            + phases.response + _AFTERMATH_BLOCKS
+        )  # fmt: skip
+        recent = {each.number: each for each in self.view.rounds_opened_since(now.head - lifetime)}
+        for charge in self.view.undecided():
+            if (round_ := self.view.round(charge.round)) is not None:
+                recent[round_.number] = round_
+        return [recent[number] for number in sorted(recent)]
 
     def _forget(self, now: Moment) -> None:
-        """Delete shares that no audit and no slash can need any more."""
-        pending = {
-            slash.round
-            for slash in self.view.pending_slashes()
-            if self._enforcement.awaits_second_replay(slash, now)
-        }
-        for number in self.store.rounds_with_deliveries():
-            round_ = self.view.round(number)
-            over = round_ is not None and round_.over is not None
-            if over and round_ and now.seen > round_.schedule.request and number not in pending:
-                self.store.forget_deliveries(number)
+        """Delete bundles and messages of rounds that nobody can ask about any more."""
+        needed = {each.opening for each in self._recent_rounds(now)}
+        latest = self.view.latest_round()
+        for opening in self.store.openings():
+            if opening not in needed and (latest is None or opening != latest.opening):
+                self.store.forget(opening)
 
-    def _party_config(self) -> PartyConfig:
-        settings = self._settings
-        return PartyConfig(
-            self.rank,
-            tuple(settings.mpc_addresses),
+    def _party(self, seats: Sequence[Address]) -> Party:
+        """Start our process for MPC among the accounts that have these seats."""
+        settings, roster = self._settings, list(self.job.roster)
+        config = PartyConfig(
+            list(seats).index(self.address),
+            tuple(settings.mpc_addresses[roster.index(member)] for member in seats),
             self.peers.own_tls,
             settings.mpc_listen_host,
             settings.mpc_link_ports,
+            tuple(certificate_name(roster.index(member)) for member in seats),
         )
+        return Party(config, takeover_seconds=_TAKEOVER_SECONDS)

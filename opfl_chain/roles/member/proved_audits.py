@@ -1,58 +1,54 @@
-"""Joint audits of proved steps: members exchange signed reports and answers, and never meet.
+"""Joint audits of proved steps: members exchange signed reports and words, and never meet.
 
-A member computes its answers alone, stores them, and sends its report with a commitment to them.
-When it has the reports of both peers it reveals its answers, and with those of both peers it has
-the verdict. A restarted member says the same again, and peers that missed something ask for it.
+A member computes its words alone, stores them, and reports with a commitment to them. When all have
+reported it reveals them. Each component has two holders: where their words differ, or one was away
+and the client would be charged, a standby is given the key of that one component and answers too.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
+from opfl_chain.chain.bindings.types import MemberFault
 from opfl_chain.learning.proved_step import statement_of
-from opfl_chain.mpc.audit.proved import examine, proved_subject
-from opfl_chain.protocol.delivery import Claim
-from opfl_chain.protocol.errors import (
-    AnsweredOtherwise,
-    EncodingError,
-    OutOfMemory,
-    ProtocolError,
-)
-from opfl_chain.protocol.exchange import (
+from opfl_chain.mpc.audit.proved import answer, proved_subject
+from opfl_chain.protocol.audit_exchange import (
     Answers,
     Conclusion,
-    HeardOtherwise,
     Report,
     ReportRow,
-    alone,
-    audited_places,
-    decode_revealed,
-    decode_sheet,
-    encode_answers,
-    encode_revealed,
+    Reveal,
+    Row,
+    conclude,
     proof_context,
-    stated_subject,
-    verdict_of,
+    shirking_seats,
 )
+from opfl_chain.protocol.bundle import complain, complaint_stands
+from opfl_chain.protocol.delivery import Claim, Delivery, check_delivery
+from opfl_chain.protocol.echo import Slot, readable
+from opfl_chain.protocol.errors import DoesNotOpen, OutOfMemory, ProtocolError
+from opfl_chain.protocol.hashing import keccak256
 from opfl_chain.protocol.identifiers import Address, ClientIndex
 from opfl_chain.protocol.proof.closing import Statement, Tolerance
-from opfl_chain.protocol.proof.wires import StatementError
-from opfl_chain.protocol.published_answers import ANSWERS, REPORT, encode_round
-from opfl_chain.roles.claims import Claims
-from opfl_chain.roles.member.audit_messages import AuditMessages, SignedMessage
-from opfl_chain.roles.member.audits import Judging
+from opfl_chain.protocol.proof.folding import Answer
+from opfl_chain.protocol.published_answers import PublishedMessage, encode_round
+from opfl_chain.protocol.sealing import Complaint
+from opfl_chain.protocol.verdict import Outcome
+from opfl_chain.roles.member.hearings import Hearing, Outcomes
 from opfl_chain.roles.member.joint_audits import JointAudits
-from opfl_chain.roles.member.store import MemberStore
-from opfl_chain.roles.node import Node
+from opfl_chain.roles.member.parts import MemberParts
+from opfl_chain.roles.member.referees import REFEREE_SEAT, Referees
+from opfl_chain.roles.node import Moment
 from opfl_chain.roles.view.view import RoundView
 from opfl_chain.system.files import append_line
-from opfl_chain.transport.routes import Route
 
-ANSWERS_FILE: Final = "answers.jsonl"
-"""All signed messages of all rounds, in the state folder: the member may publish it."""
+_REFEREE_END: Final = 12
+"""The part of a hearing at whose end the referee must have answered."""
 _DISPUTES_SHOWN: Final = 8
+ANSWERS_FILE: Final = "answers.jsonl"
+"""Signed messages of all sessions, in the state folder: the member may publish it."""
 
 _LOGGER = logging.getLogger("opfl.committee")
 
@@ -60,33 +56,18 @@ _LOGGER = logging.getLogger("opfl.committee")
 class ProvedAudits(JointAudits):
     """One member's part in the audits of proved steps."""
 
-    def __init__(
-        self,
-        node: Node,
-        rank: int,
-        store: MemberStore,
-        claims: Claims,
-        judging: Judging,
-        tolerance: Tolerance,
-    ) -> None:
-        self._node = node
-        self.rank = rank
-        self._store = store
-        self._claims = claims
-        self._judging = judging
+    hearings_needed = 1
+
+    def __init__(self, parts: MemberParts, referees: Referees, tolerance: Tolerance) -> None:
+        self._parts = parts
+        self._referees = referees
         self._tolerance = tolerance
-        self.messages = AuditMessages(node, rank, store, self._tell_of_member)
         self._stated: tuple[bytes, Statement] | None = None
         self._disputes: list[dict[str, Any]] = []
-        self._unread: dict[tuple[int, int], tuple[bytes, bytes, dict[str, Any]]] = {}
-        """By round and rank: the subject of which a report is not, the report, and the dispute."""
 
     @property
     def health(self) -> dict[str, Any]:
         return {"audit": None, "disputes": self._disputes[-_DISPUTES_SHOWN:]}
-
-    def routes(self) -> list[Route]:
-        return self.messages.routes()
 
     def begin(self, head: int) -> None:
         del head
@@ -97,267 +78,276 @@ class ProvedAudits(JointAudits):
     def close(self) -> None:
         pass
 
-    # --- the exchange
-
-    def judge(self, round_: RoundView) -> None:
+    def hear(self, hearing: Hearing, now: Moment) -> Outcomes | None:
         """Report, reveal and conclude, as far as the peers' messages allow.
 
         There is no statement at weights beyond what a proof can hold, to which one contribution
-        that nobody audited may have led. Then all members judge alone, when their time comes. A
-        member that cannot report does as well, and so do its peers.
+        that nobody audited may have led. Honest clients then sit out, and who is on the roll all
+        the same has no valid answer.
         """
-        claims = list(self._claims.of(round_).values())
+        claims = self._parts.contributions.claims(hearing.round)
+        answers = self._parts.answers.agree(hearing, now)
+        if answers is None:
+            return None
+        ends: dict[Address, Outcome | None] = dict.fromkeys(hearing.clients, Outcome.UNANSWERED)
+        if hearing.attempt == 0:
+            unaudited = (client for client, claim in claims.items() if not claim.audited)
+            ends.update(dict.fromkeys(unaudited, Outcome.PASSED))
+        if not answers:
+            return ends
+        if not self._have_all(hearing, answers) and not now.has_come(hearing.ends(2).said):
+            self._parts.node.agenda.again()  # who has one may be back soon
+            return None
         try:
-            subject = self._subject(round_, claims)
-            own = self.report(round_, claims, subject)
-        except AnsweredOtherwise as error:
-            self._tell_of_none(round_, f"we cannot audit: {error}")
-            return
+            if not self._is_stated(hearing.round):
+                return ends
+            concluded = self._exchange(hearing, {c: claims[c] for c in answers}, answers, now)
         except OutOfMemory as error:
-            self._tell_of_none(round_, f"we cannot audit: {error}")
-            self._node.agenda.again()
-            return
-        except (StatementError, EncodingError) as error:
-            self._tell_of_none(round_, f"nobody can be audited at these weights: {error}")
-            return
-        told = self.messages.of_all(round_, REPORT, own)
-        reports = [
-            each
-            for rank, message in told.items()
-            if (each := self._read_report(round_, rank, message, subject, len(claims)))
-        ]
-        if len(reports) < len(self._node.job.members):
-            return
-        places, heard = audited_places(claims, reports), [each.body for each in told.values()]
-        told = self.messages.of_all(round_, ANSWERS, self.reveal(round_, heard, places))
-        sheets = [
-            sheet
-            for rank, message in told.items()
-            if (sheet := self._read_answers(round_, rank, message, heard, places)) is not None
-        ]
-        if len(sheets) == len(self._node.job.members):
-            self._conclude(round_, claims, reports, sheets)
+            self._tell(hearing.round, [self._parts.node.address], str(error))
+            self._parts.node.agenda.again()
+            return None
+        if concluded is None:
+            return None
+        for client, conclusion in concluded.items():
+            ends[client] = conclusion.outcome
+            if conclusion.outcome is Outcome.UNANSWERED:
+                opening = hearing.round.opening
+                self._parts.store.keep_invalid_answer(opening, client, answers[client])
+        return ends
 
-    def report(self, round_: RoundView, claims: Sequence[Claim], subject: bytes) -> SignedMessage:
-        """Return our report. The first time, compute all answers, and store both.
+    def _have_all(self, hearing: Hearing, answers: Mapping[Address, bytes]) -> bool:
+        """Return whether we have every answer that we have to report on."""
+        here = self._parts.answer_intake.hashes(hearing.round)
+        return all(each in here.get(client, ()) for client, each in answers.items())
 
-        A reorganisation may change who is audited: the exchange then begins anew. It may change
-        the model as well, and with it the challenge: then we say nothing about words on which we
-        have answered before, and nobody reveals anything without our report.
-        """
-        if (known := self.messages.own(round_, REPORT)) is not None:
-            if stated_subject(known.body) == (subject, len(claims)):
-                return known
-            self._store.forget_exchange(round_.number)
-        rows, answers = self.examine(round_, claims)
-        for place, each in answers.items():
-            self._require_one_challenge(round_, rows[place].leaves, each.transcript)
-        report = Report(self.rank, subject, tuple(rows))
-        signed = self.messages.sign(round_, REPORT, report.encode())
-        sheet = encode_answers(self.rank, answers)
-        self._store.keep_report(
-            round_.number, self.rank, signed.body, signed.signature, sheet, len(answers)
+    def _exchange(
+        self,
+        hearing: Hearing,
+        claims: Mapping[Address, Claim],
+        answers: Mapping[Address, bytes],
+        now: Moment,
+    ) -> dict[Address, Conclusion] | None:
+        """Return how the audit of every client that answered ends, or None for now."""
+        round_, steps = hearing.round, self._parts.steps
+        subject = self._subject(round_, claims, answers)
+        reported = steps.take(
+            round_,
+            hearing.slot(Slot.REPORT),
+            hearing.ends(2),
+            now,
+            lambda: self.report(hearing, claims, answers, subject).encode(),
         )
-        return signed
-
-    def examine(
-        self, round_: RoundView, claims: Sequence[Claim]
-    ) -> tuple[list[ReportRow], dict[int, Answers]]:
-        """Check all deliveries, and answer on those that are audited and without fault."""
-
-        def context_of(claim: Claim, input_commitment: bytes) -> bytes:
-            return proof_context(
-                self._node.job.domain.separator,
-                round_.id,
-                claim.client,
-                round_.model_hash,
-                claim.commitment,
-                input_commitment,
-            )
-
-        return examine(
-            self._judging.expected,
-            self._statement(round_),
-            context_of,
-            claims,
-            self._judging.deliveries(round_),
-            _log_refusal,
+        if reported is None:
+            return None
+        indices = [claim.client for claim in claims.values()]
+        reports = readable(
+            reported.values, lambda seat, body: Report.decode(body, seat, subject, indices)
         )
-
-    def reveal(
-        self, round_: RoundView, heard: Sequence[bytes], places: Sequence[int]
-    ) -> SignedMessage:
-        """Return our answers on the contributions that all members found sound."""
-        if (known := self.messages.own(round_, ANSWERS)) is not None:
-            return known
-        sheet, count = self._store.answer_sheet(round_.number)
-        kept = self.revealed(decode_sheet(sheet, self.rank, count))
-        body = encode_revealed(self.rank, heard, {place: kept[place] for place in places})
-        signed = self.messages.sign(round_, ANSWERS, body)
-        report = heard[self.rank]
-        rows = Report.decode(report, self.rank, *stated_subject(report)).rows
-        challenges = {rows[place].leaves: kept[place].transcript for place in places}
-        self._store.keep_answers(round_.number, self.rank, body, signed.signature, challenges)
-        return signed
-
-    def _require_one_challenge(self, round_: RoundView, leaves: bytes, transcript: bytes) -> None:
-        """Require that we have not answered on these words to another challenge.
-
-        An honest client has other words in every round. Who repeats those of another round fails.
-        """
-        if self._store.challenge(round_.number, leaves) not in (None, transcript):
-            raise AnsweredOtherwise(
-                f"we answered on a delivery of round {round_.number} to another challenge before"
-            )
-
-    def revealed(self, answers: dict[int, Answers]) -> dict[int, Answers]:
-        """Return the answers to reveal: those that we committed to."""
-        return answers
+        revealed = steps.take(
+            round_,
+            hearing.slot(Slot.REVEAL),
+            hearing.ends(4),
+            now,
+            lambda: self.reveal(hearing).encode(),
+        )
+        if revealed is None:
+            return None
+        reveals = readable(revealed.values, lambda seat, body: Reveal.decode(body, seat, indices))
+        self._blame(hearing, {*reported.equivocators, *revealed.equivocators}, reports, reveals)
+        return self._conclude(hearing, claims, answers, reports, reveals, now)
 
     def _conclude(
         self,
-        round_: RoundView,
-        claims: Sequence[Claim],
-        reports: Sequence[Report],
-        sheets: Sequence[Mapping[int, Answers]],
-    ) -> None:
-        """Publish everybody's reports and answers, and store the verdict that follows from them.
+        hearing: Hearing,
+        claims: Mapping[Address, Claim],
+        answers: Mapping[Address, bytes],
+        reports: Mapping[int, Report],
+        reveals: Mapping[int, Reveal],
+        now: Moment,
+    ) -> dict[Address, Conclusion] | None:
+        def ends_with(
+            judged: Mapping[ClientIndex, Mapping[int, Answer]],
+        ) -> dict[Address, Conclusion]:
+            found = {}
+            for client, claim in claims.items():
+                index = claim.client
+                rows = {s: each.rows[index] for s, each in reports.items() if index in each.rows}
+                words = {
+                    s: each.answers[index] for s, each in reveals.items() if index in each.answers
+                }
+                standing = self._standing(hearing.round, client, answers[client], rows)
+                found[client] = conclude(rows, words, standing=standing, referee=judged.get(index))
+            return found
 
-        Published first: a member killed in between publishes the same line again, and none is
-        missing of a round that it has a verdict of.
+        found = ends_with({})
+        wanted = {client: each.for_referee for client, each in found.items() if each.for_referee}
+        if wanted:
+            judged = self._referees.judged(hearing, wanted, answers)
+            if judged is None and not now.has_come(hearing.part(_REFEREE_END)):
+                return None
+            if judged is not None:
+                found = ends_with(judged.answers)
+        self._publish(hearing)
+        for client, each in found.items():
+            self._name(hearing.round, client, each)
+        return found
+
+    def _publish(self, hearing: Hearing) -> None:
+        """Append what members said in a session to a file that we may publish.
+
+        Before the outcome is stored: a member killed in between publishes the same line again, and
+        none is missing of an outcome that it has.
         """
-        verdict, ends = verdict_of(claims, reports, sheets)
-        line = encode_round(round_.number, self.messages.published(round_))
-        append_line(self._node.settings.state / ANSWERS_FILE, line)
-        for place, end in ends.items():
-            if end.accepted is None:
-                self._tell_of_dispute(round_, claims[place].client, end)
-        for place, claim in enumerate(claims):
-            self._tell_of_findings(round_, claim.client, [each.rows[place] for each in reports])
-        self._store.keep_judgement(round_.number, verdict)
-        _LOGGER.info(
-            "judged",
-            extra={
-                "round": round_.number,
-                "passed": sorted(verdict.passed),
-                "faults": {fault.client: fault.reason.name for fault in verdict.faults},
-            },
-        )
+        parts, round_ = self._parts, hearing.round
+        roster, said = list(parts.node.job.roster), []
+        authors = [*enumerate(parts.messages.seats(round_))]
+        referee = self._referees.referee(round_)
+        if referee is not None:
+            authors.append((REFEREE_SEAT, referee))
+        for slot in map(hearing.slot, (Slot.REPORT, Slot.REVEAL, Slot.REFEREE)):
+            for seat, author in authors:
+                message = parts.store.first_message(round_.opening, slot, seat)
+                if message is None or (slot == hearing.slot(Slot.REFEREE)) != (author == referee):
+                    continue
+                number = roster.index(author)
+                said.append(PublishedMessage(number, slot, message.body, message.signature))
+        line = encode_round(round_.number, round_.opening, said)
+        append_line(parts.node.settings.state / ANSWERS_FILE, line)
 
-    def judge_again(self, round_: RoundView, clients: Sequence[Address]) -> None:
-        """Store the verdict once more: answers to the same queries are the same."""
-        verdict, claims = self._store.judgement(round_.number), self._claims.of(round_)
-        if verdict is None or self.messages.own(round_, ANSWERS) is None:
-            return
-        for client in clients:
-            passed = client in claims and claims[client].client in verdict.passed
-            self._store.keep_second_replay(round_.number, client, passed=passed)
+    # --- our own words
 
-    def help(self, round_: RoundView, silent: Sequence[Address]) -> None:
-        """Peers ask for our messages themselves."""
-        del round_, silent
-
-    # --- messages of the peers
-
-    def _read_report(
-        self, round_: RoundView, rank: int, message: SignedMessage, subject: bytes, count: int
-    ) -> Report | None:
-        """Return a peer's report, or None if it cannot be read.
-
-        It may be about the round as it was before a reorganisation, of which the peer or we do not
-        know yet. So it is forgotten and asked for again. The member is named if it says the same,
-        until it says what we can read.
-        """
-        place = round_.number, rank
-        try:
-            report = Report.decode(message.body, rank, subject, count)
-        except ProtocolError as error:
-            reason = f"{error}: it lies, or sees another chain than we do"
-            unread = subject, message.body, self._dispute_with(round_, rank, reason)
-            if self._unread.get(place) == unread:
-                self._tell(unread[2])
-            self._unread[place] = unread
-            self._store.forget_messages_of(*place)
-            self._node.agenda.again()
-            return None
-        if (settled := self._unread.pop(place, None)) is not None:
-            self._disputes = [each for each in self._disputes if each != settled[2]]
-        return report
-
-    def _read_answers(
+    def report(
         self,
-        round_: RoundView,
-        rank: int,
-        message: SignedMessage,
-        heard: Sequence[bytes],
-        places: Sequence[int],
-    ) -> dict[int, Answers] | None:
-        try:
-            return decode_revealed(message.body, rank, heard, places)
-        except HeardOtherwise as error:
-            members = [self._node.job.members[each] for each in error.suspects]
-            self._tell({"round": round_.number, "members": members, "reason": str(error)})
-            return None
-        except ProtocolError as error:
-            self._tell_of_member(round_, rank, str(error))
-            return None
+        hearing: Hearing,
+        claims: Mapping[Address, Claim],
+        answers: Mapping[Address, bytes],
+        subject: bytes,
+    ) -> Report:
+        """Compute our words on every answer, store them, and report with commitments to them."""
+        round_, seat = hearing.round, self._parts.messages.seat(hearing.round)
+        rows: dict[ClientIndex, Row] = {}
+        words: dict[ClientIndex, Answers] = {}
+        for client, claim in claims.items():
+            try:
+                delivery = self._parts.contributions.delivery(
+                    round_, client, self._parts.judging.expected(seat), answers[client]
+                )
+                words[claim.client], leaves = self._words(round_, claim, delivery)
+            except DoesNotOpen as error:
+                _LOGGER.info("answer does not open", extra={"client": client, "why": str(error)})
+                if self._parts.contributions.is_sealed_to_us(round_):
+                    rows[claim.client] = self._complaint(round_, client, answers[client])
+                continue
+            except OutOfMemory:
+                raise
+            except ProtocolError as error:
+                _LOGGER.warning("answer refused", extra={"client": client, "why": str(error)})
+                continue
+            rows[claim.client] = ReportRow(leaves, words[claim.client].commitment)
+        sheet = Reveal(seat, words).encode()
+        self._parts.store.keep_sheet(round_.opening, hearing.slot(Slot.REVEAL), sheet)
+        return Report(seat, subject, rows)
 
-    def _tell_of_dispute(self, round_: RoundView, client: ClientIndex, end: Conclusion) -> None:
-        """Name the members of whom one lies: in the log and in our health."""
-        members = [self._node.job.members[rank] for rank in end.suspects]
-        self._tell(
-            {
-                "round": round_.number,
-                "client": client,
-                "members": members,
-                "component": end.component,
-                "reason": "their answers differ" if len(members) > 1 else "broke its commitment",
-            }
+    def reveal(self, hearing: Hearing) -> Reveal:
+        """Return the words that our report commits to."""
+        seat = self._parts.messages.seat(hearing.round)
+        sheet = self._parts.store.sheet(hearing.round.opening, hearing.slot(Slot.REVEAL))
+        return Reveal.decode(sheet, seat) if sheet is not None else Reveal(seat, {})
+
+    def _words(self, round_: RoundView, claim: Claim, delivery: Delivery) -> tuple[Answers, bytes]:
+        seat = self._parts.messages.seat(round_)
+        checked = check_delivery(self._parts.judging.expected(seat), claim, delivery)
+        given = delivery.training_input
+        context = self.context(round_, claim, given.commitment if given else b"")
+        return answer(seat, self.statement(round_), context, checked), checked.leaves
+
+    def context(self, round_: RoundView, claim: Claim, input_commitment: bytes) -> bytes:
+        """Name the contribution that a proof is about."""
+        separator = self._parts.node.job.domain.separator
+        return proof_context(
+            separator, round_.id, round_.opening, claim.client, claim.commitment, input_commitment
         )
 
-    def _tell_of_findings(
-        self, round_: RoundView, client: ClientIndex, rows: Sequence[ReportRow]
+    def _complaint(self, round_: RoundView, client: Address, content_hash: bytes) -> Complaint:
+        intake, seat = self._parts.answer_intake, self._parts.messages.seat(round_)
+        bundle = intake.required(round_, client, content_hash)
+        return complain(bundle, seat, self._parts.sealing_key, intake.context(round_, client))
+
+    def _standing(
+        self, round_: RoundView, client: Address, content_hash: bytes, rows: Mapping[int, Row]
+    ) -> list[int]:
+        """Seats whose complaint about an answer stands."""
+        intake, found = self._parts.answer_intake, []
+        for seat, row in rows.items():
+            bundle = intake.bundle(round_, client, content_hash)
+            if not isinstance(row, Complaint) or bundle is None:
+                continue
+            key = self._parts.contributions.sealed_to(round_, seat)
+            context, expected = intake.context(round_, client), intake.expected(round_)
+            if complaint_stands(bundle, key, row, context, expected):
+                found.append(seat)
+        return found
+
+    # --- faults of peers
+
+    def _blame(
+        self,
+        hearing: Hearing,
+        equivocators: set[int],
+        reports: Mapping[int, Report],
+        reveals: Mapping[int, Reveal],
     ) -> None:
-        """Name members whose finding nobody shares: each lies, or the client does."""
-        for rank in alone(rows):
-            fault = rows[rank].fault
-            found = "other words" if fault is None else fault.name
-            dispute = {
-                "round": round_.number,
-                "client": client,
-                "members": [self._node.job.members[rank]],
-                "reason": f"alone reports {found}: the member or the client lies",
-            }
-            self._tell(dispute)
+        """Note who said less than it could; who said two things pays for that already."""
+        round_, view = hearing.round, self._parts.node.view
+        seats, original = self._parts.messages.seats(round_), view.round(round_.number) or round_
+        opened_with = view.seats_of(original)
+        sealed_to = [seat for seat, member in enumerate(seats) if member == opened_with[seat]]
+        for seat in shirking_seats(reports, reveals, sealed_to) - equivocators:
+            self._parts.charges.note(round_, seats[seat], MemberFault.ABSENCE)
 
-    def _tell_of_none(self, round_: RoundView, reason: str) -> None:
-        self._tell({"round": round_.number, "members": [], "reason": reason})
+    def _name(self, round_: RoundView, client: Address, conclusion: Conclusion) -> None:
+        seats = self._parts.messages.seats(round_)
+        for seat in conclusion.liars:
+            self._parts.charges.note(round_, seats[seat], MemberFault.FALSEHOOD)
+            self._tell(round_, [seats[seat]], "lied in an audit", client=client)
+        for dispute in conclusion.disputes:
+            members = [seats[seat] for seat in dispute.seats]
+            self._tell(
+                round_, members, "their answers differ", client=client, component=dispute.component
+            )
 
-    def _tell_of_member(self, round_: RoundView, rank: int, reason: str) -> None:
-        self._tell(self._dispute_with(round_, rank, reason))
-
-    def _dispute_with(self, round_: RoundView, rank: int, reason: str) -> dict[str, Any]:
-        member = self._node.job.members[rank]
-        return {"round": round_.number, "members": [member], "reason": reason}
-
-    def _tell(self, dispute: dict[str, Any]) -> None:
+    def _tell(self, round_: RoundView, members: list[Address], reason: str, **more: Any) -> None:
+        """Name members in the log and in our health."""
+        dispute = {"round": round_.number, "members": members, "reason": reason, **more}
         if dispute not in self._disputes:
             self._disputes.append(dispute)
             _LOGGER.warning("disputed audit", extra=dispute)
 
     # --- facts
 
-    def _subject(self, round_: RoundView, claims: Sequence[Claim]) -> bytes:
-        rules, weights = self._judging.rules, self._judging.weights(round_)
-        return proved_subject(rules, weights, claims, self._statement(round_))
+    def _subject(
+        self, round_: RoundView, claims: Mapping[Address, Claim], answers: Mapping[Address, bytes]
+    ) -> bytes:
+        """A digest of what all members must agree on before they report."""
+        rules, weights = self._parts.judging.rules, self._parts.judging.weights(round_)
+        facts = proved_subject(rules, weights, list(claims.values()), self.statement(round_))
+        return keccak256(facts, *(answers[client] for client in claims))
 
-    def _statement(self, round_: RoundView) -> Statement:
+    def _is_stated(self, round_: RoundView) -> bool:
+        """Return whether there is a statement at the weights of a round."""
+        try:
+            self.statement(round_)
+        except OutOfMemory:
+            raise
+        except ProtocolError as error:
+            self._tell(round_, [], f"no step can be proved at these weights: {error}")
+            return False
+        return True
+
+    def statement(self, round_: RoundView) -> Statement:
+        """The statement of all steps at the weights of a round."""
         if self._stated is None or self._stated[0] != round_.model_hash:
-            weights = self._judging.weights(round_)
-            stated = statement_of(self._node.job.policy, self._tolerance, weights)
+            weights = self._parts.judging.weights(round_)
+            stated = statement_of(self._parts.node.job.policy, self._tolerance, weights)
             self._stated = round_.model_hash, stated
         return self._stated[1]
-
-
-def _log_refusal(claim: Claim, reason: str) -> None:
-    _LOGGER.info("delivery refused", extra={"client": claim.client, "reason": reason})

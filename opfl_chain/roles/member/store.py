@@ -1,39 +1,86 @@
-"""Storage of a member: its parts of deliveries, and its findings."""
+"""Storage of a member: bundles of clients, messages of members, and its own findings.
+
+Everything is keyed by the opening of a round: a round that is opened again after a reorganisation
+starts from nothing, and nothing that was said about the other one is said about it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Final
 
-from opfl_chain.protocol.identifiers import Address
-from opfl_chain.protocol.verdict import Verdict
+from opfl_chain.protocol.bundle import BundleKind
+from opfl_chain.protocol.echo import Signed
+from opfl_chain.protocol.identifiers import Address, ClientIndex
+from opfl_chain.protocol.roll import RollEntry
+from opfl_chain.protocol.verdict import Outcome
 from opfl_chain.roles.state import State
 
 SCHEMA: Final = """
-CREATE TABLE IF NOT EXISTS deliveries (
-    round INTEGER, client TEXT, body BLOB, PRIMARY KEY (round, client)
+CREATE TABLE IF NOT EXISTS bundles (
+    opening BLOB, kind INTEGER, client TEXT, content_hash BLOB, body BLOB, signature BLOB,
+    PRIMARY KEY (opening, kind, client, content_hash)
 );
-CREATE TABLE IF NOT EXISTS partials (round INTEGER PRIMARY KEY, message BLOB, signature BLOB);
-CREATE TABLE IF NOT EXISTS judgements (round INTEGER PRIMARY KEY, passes BLOB, faults BLOB);
-CREATE TABLE IF NOT EXISTS results (
-    round INTEGER PRIMARY KEY, verdict BLOB, aggregate BLOB, model BLOB
-);
-CREATE TABLE IF NOT EXISTS summed (round INTEGER PRIMARY KEY, verdict BLOB);
-CREATE TABLE IF NOT EXISTS second_replays (
-    round INTEGER, client TEXT, passed INTEGER, PRIMARY KEY (round, client)
-);
-CREATE TABLE IF NOT EXISTS audit_messages (
-    round INTEGER, rank INTEGER, stage TEXT, body BLOB, signature BLOB,
-    PRIMARY KEY (round, rank, stage)
-);
-CREATE TABLE IF NOT EXISTS answer_sheets (round INTEGER PRIMARY KEY, body BLOB, count INTEGER);
-CREATE TABLE IF NOT EXISTS answered (
-    round INTEGER, leaves BLOB, transcript BLOB, PRIMARY KEY (round, leaves)
+CREATE TABLE IF NOT EXISTS messages (
+    opening BLOB, slot INTEGER, seat INTEGER, content_hash BLOB, body BLOB, signature BLOB,
+    PRIMARY KEY (opening, slot, seat, content_hash)
 );
 CREATE TABLE IF NOT EXISTS told (
-    round INTEGER, member TEXT, stage TEXT, PRIMARY KEY (round, member, stage)
+    opening BLOB, slot INTEGER, seat INTEGER, PRIMARY KEY (opening, slot, seat)
+);
+CREATE TABLE IF NOT EXISTS concluded (
+    opening BLOB, slot INTEGER, echoed TEXT, PRIMARY KEY (opening, slot)
+);
+CREATE TABLE IF NOT EXISTS rolls (
+    opening BLOB, client INTEGER, address TEXT, commitment BLOB, content_hash BLOB,
+    PRIMARY KEY (opening, client)
+);
+CREATE TABLE IF NOT EXISTS partials (opening BLOB PRIMARY KEY, message BLOB, signature BLOB);
+CREATE TABLE IF NOT EXISTS sheets (
+    opening BLOB, slot INTEGER, body BLOB, PRIMARY KEY (opening, slot)
+);
+CREATE TABLE IF NOT EXISTS verdicts (opening BLOB PRIMARY KEY, passes BLOB);
+CREATE TABLE IF NOT EXISTS summed (opening BLOB PRIMARY KEY, verdict BLOB);
+CREATE TABLE IF NOT EXISTS results (
+    opening BLOB PRIMARY KEY, verdict BLOB, aggregate BLOB, model BLOB
+);
+CREATE TABLE IF NOT EXISTS outcomes (
+    opening BLOB, client TEXT, outcome INTEGER, PRIMARY KEY (opening, client)
+);
+CREATE TABLE IF NOT EXISTS found_outside (
+    opening BLOB, client TEXT, attempt INTEGER, PRIMARY KEY (opening, client, attempt)
+);
+CREATE TABLE IF NOT EXISTS invalid_answers (
+    opening BLOB, client TEXT, content_hash BLOB, PRIMARY KEY (opening, client, content_hash)
+);
+CREATE TABLE IF NOT EXISTS shown_components (
+    opening BLOB, client TEXT, component INTEGER, PRIMARY KEY (opening, client, component)
+);
+CREATE TABLE IF NOT EXISTS handed_keys (
+    opening BLOB, content_hash BLOB, component INTEGER, key BLOB,
+    PRIMARY KEY (opening, content_hash, component, key)
+);
+CREATE TABLE IF NOT EXISTS handed_to (
+    opening BLOB, member TEXT, content_hash BLOB, PRIMARY KEY (opening, member, content_hash)
+);
+CREATE TABLE IF NOT EXISTS faults (
+    opening BLOB, member TEXT, fault INTEGER, PRIMARY KEY (opening, member, fault)
 );
 """
+_ROUND_TABLES: Final = (
+    "bundles", "messages", "told", "concluded", "sheets", "handed_keys", "handed_to",
+)  # fmt: skip
+"""What is deleted of a round when nothing about it can be asked any more."""
+
+
+@dataclass(frozen=True)
+class SignedBundle:
+    """A client's bundle in its wire format, with the signature of its content hash."""
+
+    content_hash: bytes
+    body: bytes
+    signature: bytes
 
 
 class MemberStore:
@@ -42,184 +89,290 @@ class MemberStore:
     def __init__(self, state: State) -> None:
         self._state = state
 
-    # --- deliveries
+    # --- bundles of clients
 
-    def keep_delivery(self, number: int, client: Address, body: bytes) -> bool:
-        """Store a delivery durably; return False if the client has another one already."""
-        statement = "INSERT OR IGNORE INTO deliveries VALUES (?, ?, ?)"
-        new = self._state.write(statement, number, client, body) == 1
-        return new or self.delivery(number, client) == body
-
-    def replace_delivery(self, number: int, client: Address, old: bytes, new: bytes) -> bool:
-        """Replace a delivery durably; return False if the old one is gone."""
-        statement = "UPDATE deliveries SET body = ? WHERE round = ? AND client = ? AND body = ?"
-        return self._state.write(statement, new, number, client, old) == 1
-
-    def delivery(self, number: int, client: Address) -> bytes | None:
-        row = self._state.one(
-            "SELECT body FROM deliveries WHERE round = ? AND client = ?", number, client
-        )
-        return row[0] if row else None
-
-    def delivered(self, number: int) -> set[Address]:
-        rows = self._state.all("SELECT client FROM deliveries WHERE round = ?", number)
-        return {client for (client,) in rows}
-
-    def count_deliveries(self, number: int) -> int:
-        row = self._state.one("SELECT count(*) FROM deliveries WHERE round = ?", number)
-        return int(row[0])
-
-    def rounds_with_deliveries(self) -> list[int]:
-        return [n for (n,) in self._state.all("SELECT DISTINCT round FROM deliveries")]
-
-    def forget_deliveries(self, number: int) -> None:
-        self._state.write("DELETE FROM deliveries WHERE round = ?", number)
-
-    # --- exchanges on proved steps
-
-    def keep_report(
-        self, number: int, rank: int, body: bytes, signature: bytes, sheet: bytes, answers: int
+    def keep_bundle(
+        self, opening: bytes, kind: BundleKind, client: Address, bundle: SignedBundle
     ) -> None:
-        """Store our report together with the answers that it commits to."""
-        with self._state.transaction():
-            self._state.write(
-                "INSERT OR IGNORE INTO answer_sheets VALUES (?, ?, ?)", number, sheet, answers
+        """Store a bundle durably."""
+        self._state.write(
+            "INSERT OR IGNORE INTO bundles VALUES (?, ?, ?, ?, ?, ?)",
+            opening,
+            int(kind),
+            client,
+            bundle.content_hash,
+            bundle.body,
+            bundle.signature,
+        )
+
+    def bundle(
+        self, opening: bytes, kind: BundleKind, client: Address, content_hash: bytes
+    ) -> SignedBundle | None:
+        row = self._state.one(
+            "SELECT content_hash, body, signature FROM bundles"
+            " WHERE opening = ? AND kind = ? AND client = ? AND content_hash = ?",
+            opening,
+            int(kind),
+            client,
+            content_hash,
+        )
+        return SignedBundle(*row) if row else None
+
+    def bundle_hashes(self, opening: bytes, kind: BundleKind) -> dict[Address, list[bytes]]:
+        """Content hashes of all bundles of a kind, by client, the smallest first."""
+        found: dict[Address, list[bytes]] = {}
+        for client, content_hash in self._state.all(
+            "SELECT client, content_hash FROM bundles WHERE opening = ? AND kind = ?"
+            " ORDER BY content_hash",
+            opening,
+            int(kind),
+        ):
+            found.setdefault(client, []).append(content_hash)
+        return found
+
+    # --- messages of members
+
+    def keep_message(self, opening: bytes, slot: int, seat: int, message: Signed) -> None:
+        """Store a message durably, beside others of the same slot if there are any."""
+        self._state.write(
+            "INSERT OR IGNORE INTO messages VALUES (?, ?, ?, ?, ?, ?)",
+            opening,
+            slot,
+            seat,
+            message.hash,
+            message.body,
+            message.signature,
+        )
+
+    def messages(self, opening: bytes, slot: int, seat: int) -> list[Signed]:
+        """All messages of a seat in a slot, in the order in which they came."""
+        return [
+            Signed(*row)
+            for row in self._state.all(
+                "SELECT body, signature FROM messages"
+                " WHERE opening = ? AND slot = ? AND seat = ? ORDER BY rowid",
+                opening,
+                slot,
+                seat,
             )
-            self.keep_audit_message(number, rank, "report", body, signature)
+        ]
 
-    def keep_answers(
-        self,
-        number: int,
-        rank: int,
-        body: bytes,
-        signature: bytes,
-        challenges: Mapping[bytes, bytes],
-    ) -> None:
-        """Store our answers, and for each delivery, by its leaf hashes, the challenge they are to.
+    def first_message(self, opening: bytes, slot: int, seat: int) -> Signed | None:
+        found = self.messages(opening, slot, seat)
+        return found[0] if found else None
 
-        Challenges are not forgotten: of answers to two of them the masks could be computed.
-        """
-        statement = "INSERT OR IGNORE INTO answered VALUES (?, ?, ?)"
-        with self._state.transaction():
-            for leaves, transcript in challenges.items():
-                self._state.write(statement, number, leaves, transcript)
-            self.keep_audit_message(number, rank, "answers", body, signature)
-
-    def challenge(self, number: int, leaves: bytes) -> bytes | None:
-        """Return the transcript on which we have answered for a delivery of a round."""
+    def message(self, opening: bytes, slot: int, seat: int, content_hash: bytes) -> Signed | None:
         row = self._state.one(
-            "SELECT transcript FROM answered WHERE round = ? AND leaves = ?", number, leaves
+            "SELECT body, signature FROM messages"
+            " WHERE opening = ? AND slot = ? AND seat = ? AND content_hash = ?",
+            opening,
+            slot,
+            seat,
+            content_hash,
         )
-        return row[0] if row else None
+        return Signed(*row) if row else None
 
-    def forget_exchange(self, number: int) -> None:
-        """Forget all messages about a round as it was before a reorganisation."""
-        with self._state.transaction():
-            for table in ("audit_messages", "answer_sheets", "told"):
-                self._state.write(f"DELETE FROM {table} WHERE round = ?", number)
-
-    def forget_messages_of(self, number: int, rank: int) -> None:
-        """Forget what one member said about a round."""
-        self._state.write("DELETE FROM audit_messages WHERE round = ? AND rank = ?", number, rank)
-
-    def answer_sheet(self, number: int) -> tuple[bytes, int]:
-        """Return all answers that our report commits to, and their number."""
-        body, count = self._state.one(
-            "SELECT body, count FROM answer_sheets WHERE round = ?", number
+    def slots(self, opening: bytes) -> list[int]:
+        rows = self._state.all(
+            "SELECT DISTINCT slot FROM messages WHERE opening = ? ORDER BY slot", opening
         )
-        return bytes(body), int(count)
+        return [slot for (slot,) in rows]
 
-    def keep_audit_message(
-        self, number: int, rank: int, stage: str, body: bytes, signature: bytes
-    ) -> bool:
-        """Store a message durably; return False if the member has said something else before."""
-        statement = "INSERT OR IGNORE INTO audit_messages VALUES (?, ?, ?, ?, ?)"
-        if self._state.write(statement, number, rank, stage, body, signature) == 1:
-            return True
-        known = self.audit_message(number, rank, stage)
-        return known is not None and known[0] == body
+    def keep_told(self, opening: bytes, slot: int, seat: int) -> None:
+        self._state.write("INSERT OR IGNORE INTO told VALUES (?, ?, ?)", opening, slot, seat)
 
-    def audit_message(self, number: int, rank: int, stage: str) -> tuple[bytes, bytes] | None:
-        """Return a member's message and its signature."""
-        row = self._state.one(
-            "SELECT body, signature FROM audit_messages WHERE round = ? AND rank = ? AND stage = ?",
-            number,
-            rank,
-            stage,
-        )
-        return (row[0], row[1]) if row else None
-
-    def audit_messages(self, number: int) -> Sequence[tuple[int, str, bytes, bytes]]:
-        """Return rank, stage, body and signature of all messages of a round."""
-        return self._state.all(
-            "SELECT rank, stage, body, signature FROM audit_messages WHERE round = ?"
-            " ORDER BY rank, stage DESC",
-            number,
-        )
-
-    def keep_told(self, number: int, member: Address, stage: str) -> None:
-        self._state.write("INSERT OR IGNORE INTO told VALUES (?, ?, ?)", number, member, stage)
-
-    def has_told(self, number: int, member: Address, stage: str) -> bool:
+    def has_told(self, opening: bytes, slot: int, seat: int) -> bool:
         """Return whether a peer has confirmed that it has our message."""
-        row = self._state.one(
-            "SELECT 1 FROM told WHERE round = ? AND member = ? AND stage = ?", number, member, stage
-        )
-        return row is not None
+        query = "SELECT 1 FROM told WHERE opening = ? AND slot = ? AND seat = ?"
+        return self._state.one(query, opening, slot, seat) is not None
+
+    def keep_concluded(self, opening: bytes, slot: int, echoed: Collection[int]) -> None:
+        """Note that a step is over, and whose echoes counted: later ones change nothing."""
+        seats = "".join(map(str, sorted(echoed)))
+        self._state.write("INSERT OR IGNORE INTO concluded VALUES (?, ?, ?)", opening, slot, seats)
+
+    def concluded(self, opening: bytes, slot: int) -> set[int] | None:
+        """The seats whose echoes counted in a step, or None while it is not over."""
+        query = "SELECT echoed FROM concluded WHERE opening = ? AND slot = ?"
+        row = self._state.one(query, opening, slot)
+        return set(map(int, row[0])) if row else None
 
     # --- findings
 
-    def keep_partial(self, number: int, message: bytes, signature: bytes) -> None:
-        """Store the newest signature: a reorganisation may change the signed message."""
+    def keep_roll(self, opening: bytes, entries: Sequence[RollEntry]) -> None:
+        """Store the roll that members agreed on; the first one of an opening stands."""
+        with self._state.transaction():
+            if self.roll(opening):
+                return
+            for each in entries:
+                self._state.write(
+                    "INSERT INTO rolls VALUES (?, ?, ?, ?, ?)",
+                    opening,
+                    each.client,
+                    each.address,
+                    each.commitment,
+                    each.content_hash,
+                )
+
+    def roll(self, opening: bytes) -> list[RollEntry]:
+        """The entries of the roll that members agreed on; empty before."""
+        return [
+            RollEntry(ClientIndex(client), address, commitment, content_hash)
+            for client, address, commitment, content_hash in self._state.all(
+                "SELECT client, address, commitment, content_hash FROM rolls WHERE opening = ?"
+                " ORDER BY client",
+                opening,
+            )
+        ]
+
+    def keep_partial(self, opening: bytes, message: bytes, signature: bytes) -> None:
+        """Store our signature of the one roll of a round."""
         self._state.write(
-            "INSERT OR REPLACE INTO partials VALUES (?, ?, ?)", number, message, signature
+            "INSERT OR IGNORE INTO partials VALUES (?, ?, ?)", opening, message, signature
         )
 
-    def partial(self, number: int) -> tuple[bytes, bytes] | None:
+    def partial(self, opening: bytes) -> tuple[bytes, bytes] | None:
         """The signed message, and the signature."""
-        row = self._state.one("SELECT message, signature FROM partials WHERE round = ?", number)
+        row = self._state.one("SELECT message, signature FROM partials WHERE opening = ?", opening)
         return (row[0], row[1]) if row else None
 
-    def keep_judgement(self, number: int, verdict: Verdict) -> None:
-        self._state.write(
-            "INSERT OR IGNORE INTO judgements VALUES (?, ?, ?)",
-            number,
-            verdict.passes_bytes,
-            verdict.faults_bytes,
+    def keep_sheet(self, opening: bytes, slot: int, body: bytes) -> None:
+        """Store the answers that our report in a slot commits to."""
+        self._state.write("INSERT OR IGNORE INTO sheets VALUES (?, ?, ?)", opening, slot, body)
+
+    def sheet(self, opening: bytes, slot: int) -> bytes | None:
+        row = self._state.one(
+            "SELECT body FROM sheets WHERE opening = ? AND slot = ?", opening, slot
         )
+        return row[0] if row else None
 
-    def judgement(self, number: int) -> Verdict | None:
-        row = self._state.one("SELECT passes, faults FROM judgements WHERE round = ?", number)
-        return Verdict.decode(*row) if row else None
+    def keep_verdict(self, opening: bytes, passes: bytes) -> None:
+        self._state.write("INSERT OR IGNORE INTO verdicts VALUES (?, ?)", opening, passes)
 
-    def may_sum(self, number: int, verdict: bytes) -> bool:
+    def verdict(self, opening: bytes) -> bytes | None:
+        """Our verdict: a bitmap of the clients that passed."""
+        row = self._state.one("SELECT passes FROM verdicts WHERE opening = ?", opening)
+        return row[0] if row else None
+
+    def may_sum(self, opening: bytes, verdict: bytes) -> bool:
         """Return whether this is the one verdict of the round whose sum we reveal; the first is.
 
         Two sums of one round that differ by a client would reveal its gradient.
         """
-        self._state.write("INSERT OR IGNORE INTO summed VALUES (?, ?)", number, verdict)
-        row = self._state.one("SELECT verdict FROM summed WHERE round = ?", number)
+        self._state.write("INSERT OR IGNORE INTO summed VALUES (?, ?)", opening, verdict)
+        row = self._state.one("SELECT verdict FROM summed WHERE opening = ?", opening)
         return bool(row[0] == verdict)
 
-    def keep_result(self, number: int, verdict: bytes, aggregate: bytes, model: bytes) -> None:
+    def keep_result(self, opening: bytes, verdict: bytes, aggregate: bytes, model: bytes) -> None:
         self._state.write(
-            "INSERT OR IGNORE INTO results VALUES (?, ?, ?, ?)", number, verdict, aggregate, model
+            "INSERT OR IGNORE INTO results VALUES (?, ?, ?, ?)", opening, verdict, aggregate, model
         )
 
-    def result(self, number: int) -> tuple[bytes, bytes, bytes] | None:
+    def result(self, opening: bytes) -> tuple[bytes, bytes, bytes] | None:
         """Hashes of the verdict, the aggregate and the next model."""
         row = self._state.one(
-            "SELECT verdict, aggregate, model FROM results WHERE round = ?", number
+            "SELECT verdict, aggregate, model FROM results WHERE opening = ?", opening
         )
         return (row[0], row[1], row[2]) if row else None
 
-    def keep_second_replay(self, number: int, client: Address, *, passed: bool) -> None:
+    def keep_outcome(self, opening: bytes, client: Address, outcome: Outcome) -> None:
+        """Store how the audit of a client ended, for us to sign."""
         self._state.write(
-            "INSERT OR IGNORE INTO second_replays VALUES (?, ?, ?)", number, client, passed
+            "INSERT OR IGNORE INTO outcomes VALUES (?, ?, ?)", opening, client, int(outcome)
         )
 
-    def second_replay(self, number: int, client: Address) -> bool | None:
+    def outcome(self, opening: bytes, client: Address) -> Outcome | None:
         row = self._state.one(
-            "SELECT passed FROM second_replays WHERE round = ? AND client = ?", number, client
+            "SELECT outcome FROM outcomes WHERE opening = ? AND client = ?", opening, client
         )
-        return bool(row[0]) if row else None
+        return Outcome(row[0]) if row else None
+
+    def keep_found_outside(self, opening: bytes, client: Address, attempt: int) -> int:
+        """Note that a hearing found a contribution outside; return how many hearings did."""
+        self._state.write(
+            "INSERT OR IGNORE INTO found_outside VALUES (?, ?, ?)", opening, client, attempt
+        )
+        query = "SELECT count(*) FROM found_outside WHERE opening = ? AND client = ?"
+        return int(self._state.one(query, opening, client)[0])
+
+    def keep_invalid_answer(self, opening: bytes, client: Address, content_hash: bytes) -> None:
+        """Note an answer that members agreed not to count: the client may send another."""
+        self._state.write(
+            "INSERT OR IGNORE INTO invalid_answers VALUES (?, ?, ?)", opening, client, content_hash
+        )
+
+    def is_invalid_answer(self, opening: bytes, client: Address, content_hash: bytes) -> bool:
+        row = self._state.one(
+            "SELECT 1 FROM invalid_answers WHERE opening = ? AND client = ? AND content_hash = ?",
+            opening,
+            client,
+            content_hash,
+        )
+        return row is not None
+
+    def keep_fault(self, opening: bytes, member: Address, fault: int) -> None:
+        """Note a fault of a member that we saw ourselves and certify."""
+        self._state.write("INSERT OR IGNORE INTO faults VALUES (?, ?, ?)", opening, member, fault)
+
+    def faults(self, opening: bytes) -> list[tuple[Address, int]]:
+        return list(self._state.all("SELECT member, fault FROM faults WHERE opening = ?", opening))
+
+    # --- keys of components, for whoever took a seat
+
+    def keep_handed_key(
+        self, opening: bytes, content_hash: bytes, component: int, key: bytes
+    ) -> None:
+        """Store a key that another member handed to us; it shows in use whether it is right."""
+        self._state.write(
+            "INSERT OR IGNORE INTO handed_keys VALUES (?, ?, ?, ?)",
+            opening,
+            content_hash,
+            component,
+            key,
+        )
+
+    def handed_keys(self, opening: bytes, content_hash: bytes, component: int) -> list[bytes]:
+        rows = self._state.all(
+            "SELECT key FROM handed_keys WHERE opening = ? AND content_hash = ? AND component = ?",
+            opening,
+            content_hash,
+            component,
+        )
+        return [key for (key,) in rows]
+
+    def may_show(self, opening: bytes, client: Address, component: int, most: int) -> bool:
+        """Return whether a referee may see a component: of a contribution so many at most.
+
+        In all sessions of a round together: three components would show it.
+        """
+        query = "SELECT component FROM shown_components WHERE opening = ? AND client = ?"
+        shown = {each for (each,) in self._state.all(query, opening, client)}
+        if component not in shown and len(shown) >= most:
+            return False
+        self._state.write(
+            "INSERT OR IGNORE INTO shown_components VALUES (?, ?, ?)", opening, client, component
+        )
+        return True
+
+    def keep_handed_to(self, opening: bytes, member: Address, content_hash: bytes) -> None:
+        self._state.write(
+            "INSERT OR IGNORE INTO handed_to VALUES (?, ?, ?)", opening, member, content_hash
+        )
+
+    def has_handed_to(self, opening: bytes, member: Address, content_hash: bytes) -> bool:
+        """Return whether a member has confirmed that it has our keys of a bundle."""
+        query = "SELECT 1 FROM handed_to WHERE opening = ? AND member = ? AND content_hash = ?"
+        return self._state.one(query, opening, member, content_hash) is not None
+
+    # --- forgetting
+
+    def openings(self) -> list[bytes]:
+        """Openings of which bundles or messages are stored."""
+        rows = self._state.all("SELECT opening FROM bundles UNION SELECT opening FROM messages")
+        return [opening for (opening,) in rows]
+
+    def forget(self, opening: bytes) -> None:
+        """Delete bundles and messages of a round that nobody can ask about any more."""
+        with self._state.transaction():
+            for table in _ROUND_TABLES:
+                self._state.write(f"DELETE FROM {table} WHERE opening = ?", opening)

@@ -1,92 +1,123 @@
-"""The sum of all that passed in a round: our components, and the opened sum."""
+"""The sum of the accepted contributions of a round, opened from the components that members hold.
+
+Members first tell each other the hashes of their components, so that all know which are agreed, and
+then fetch the words by hash. A member reveals the sum of one verdict of a round, and no other.
+"""
 
 from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable, Mapping
+from typing import Final
 
 import numpy as np
 
-from opfl_chain.mpc.session.ranks import MEMBERS
-from opfl_chain.protocol.aggregate import FEWEST_CONTRIBUTIONS, NOTHING, open_sum
-from opfl_chain.protocol.delivery import Held
-from opfl_chain.protocol.identifiers import RoundId
+from opfl_chain.chain.bindings.types import MemberFault
+from opfl_chain.protocol.aggregate import NOTHING, open_sum, sum_components
+from opfl_chain.protocol.commitments import COMPONENTS
+from opfl_chain.protocol.delivery import Expected, Held
+from opfl_chain.protocol.echo import Slot, readable
+from opfl_chain.protocol.errors import ProtocolError
 from opfl_chain.protocol.ring import UnsignedWords, Words
-from opfl_chain.protocol.shares import held_indices
-from opfl_chain.roles.member.audits import Judging
+from opfl_chain.protocol.shares import held_indices, verify_components
+from opfl_chain.protocol.sums import (
+    AgreedSum,
+    Stated,
+    agree,
+    decode_parts,
+    encode_parts,
+    part_hash,
+)
+from opfl_chain.protocol.verdict import Verdict
+from opfl_chain.roles.member.charges import Charges
+from opfl_chain.roles.member.contributions import Contributions
+from opfl_chain.roles.member.messages import Messages
+from opfl_chain.roles.member.referees import Referees
+from opfl_chain.roles.member.steps import StepEnds, Steps, parts_of
 from opfl_chain.roles.member.store import MemberStore
-from opfl_chain.roles.peers import Peers
-from opfl_chain.roles.view.view import ChainView, RoundView
+from opfl_chain.roles.node import Moment, Node
+from opfl_chain.roles.view.view import RoundView
 from opfl_chain.transport.errors import TransportError
 
-_LOGGER = logging.getLogger("opfl.sums")
-_ROUNDS_KEPT = 2
-"""The current round, and the one before it for late peers."""
+_PARTS: Final = 4
+"""Parts of the finalise phase: hashes, their echo, the referee, and the result."""
+_ROUNDS_KEPT: Final = 2
+_WORD_BYTES: Final = 8
+
+_LOGGER = logging.getLogger("opfl.committee")
 
 
-class SumsDiffer(TransportError):
-    """Two members report different values of the same component."""
-
-
-class Sums:
-    """Opens sums by asking members for components, each of which two members hold."""
-
-    def __init__(self, view: ChainView, peers: Peers, rank: int | None = None) -> None:
-        """`rank` is ours, if we are a member ourselves."""
-        self._view = view
-        self._peers = peers
-        self._rank = rank
-
-    def open(self, round_: RoundView) -> Words | None:
-        """Return the aggregate of a decided round, or None while a component is missing."""
-        verdict = self._view.decided_verdict(round_)
-        if verdict is None:
-            return None
-        if len(verdict.passed) < FEWEST_CONTRIBUTIONS:
-            return NOTHING
-        components: dict[int, UnsignedWords] = {}
-        members = list(enumerate(self._view.job.members))
-        # Our own components first, so that it is a peer that is found to differ from them.
-        for rank, member in sorted(members, key=lambda each: each[0] != self._rank):
-            try:
-                held = self.held(round_) if rank == self._rank else self._ask(member, round_.id)
-            except TransportError as error:
-                _LOGGER.info("no sum yet", extra={"member": member, "reason": str(error)})
-                continue
-            for index, component in zip(held_indices(rank), held or (), strict=False):
-                known = components.setdefault(index, component)
-                if not np.array_equal(known, component):
-                    raise SumsDiffer(
-                        f"member {rank} reports another value of component {index} of the sum of"
-                        f" round {round_.number} than its other holder"
-                    )
-        return open_sum(components) if len(components) == MEMBERS else None
-
-    def held(self, round_: RoundView) -> Held | None:
-        """Our own components: those of a member."""
-        del round_
-        return None
-
-    def _ask(self, member: str, round_id: RoundId) -> Held:
-        words = self._view.job.boundary.coordinates
-        body = self._peers.ask_member(member, f"/rounds/{round_id}/sum", 2 * 8 * words)
-        if len(body) != 2 * 8 * words:
-            raise TransportError(f"the sum has {len(body):,} bytes, expected {2 * 8 * words:,}")
-        own, following = np.frombuffer(body, "<u8").reshape(2, words)
-        return own, following
-
-
-class MemberSums(Sums):
-    """Sums of a member, which holds two of the three components itself."""
+class MemberSums:
+    """Sums of one member, which holds two of the three components itself."""
 
     def __init__(
-        self, view: ChainView, peers: Peers, judging: Judging, store: MemberStore, rank: int
+        self,
+        node: Node,
+        store: MemberStore,
+        messages: Messages,
+        steps: Steps,
+        contributions: Contributions,
+        expected: Callable[[RoundView], Expected],
+        charges: Charges,
+        referees: Referees,
     ) -> None:
-        super().__init__(view, peers, rank)
+        self._node = node
         self._store = store
-        self._judging = judging
-        self._kept: dict[int, tuple[bytes, Held]] = {}
+        self._messages = messages
+        self._steps = steps
+        self._contributions = contributions
+        self._expected = expected
+        self._charges = charges
+        self._referees = referees
+        self._kept: dict[bytes, tuple[bytes, Held]] = {}
         self._summing = threading.Lock()
+
+    def open(self, round_: RoundView, now: Moment) -> Words | None:
+        """Return the aggregate of a decided round, or None while it is not known."""
+        passes = self._node.view.decided_passes(round_)
+        if passes is None or round_.decided_at is None:
+            return None
+        if len(Verdict.decode(passes).passed) < self._node.job.terms.fewest_contributions:
+            return NOTHING
+        held = self.held(round_)
+        if held is None:
+            return None
+        ends = parts_of(round_.schedule.attest, round_.schedule.finalise, _PARTS)
+        said = self._steps.take(
+            round_,
+            Slot.SUM,
+            StepEnds(*ends[0:2]),
+            now,
+            lambda: encode_parts([part_hash(part) for part in held]),
+        )
+        if said is None:
+            return None
+        parts = readable(said.values, lambda _, body: decode_parts(body))
+        agreed = agree(parts)
+        if agreed.disputes:
+            agreed = self._settled(round_, parts, agreed)
+        for seat, member in enumerate(self._messages.seats(round_)):
+            if seat not in parts and seat not in said.equivocators:
+                self._charges.note(round_, member, MemberFault.ABSENCE)
+        components = {
+            index: found
+            for index, digest in agreed.hashes.items()
+            if (found := self._component(round_, held, index, digest)) is not None
+        }
+        return open_sum(components) if len(components) == COMPONENTS else None
+
+    def _settled(
+        self, round_: RoundView, parts: Mapping[int, Stated], agreed: AgreedSum
+    ) -> AgreedSum:
+        """Have the standby settle what members differ about, and note who lied."""
+        _LOGGER.warning("disputed sum", extra={"round": round_.number, "disputes": agreed.disputes})
+        judged = self._referees.judged_sum(round_, agreed.disputes)
+        settled = agree(parts, judged or {})
+        for seat in settled.liars:
+            liar = self._messages.seats(round_)[seat]
+            self._charges.note(round_, liar, MemberFault.FALSEHOOD)
+        return settled
 
     def held(self, round_: RoundView) -> Held | None:
         """Our components of a decided round; of a round that is over, only if still cached.
@@ -94,18 +125,67 @@ class MemberSums(Sums):
         Anyone may ask, so a request must not make us add up again.
         """
         with self._summing:
-            kept = self._kept.get(round_.number)
+            kept = self._kept.get(round_.opening)
             if kept is not None and kept[0] == round_.verdict_hash:
                 return kept[1]
             if round_.verdict_hash is None or round_.over is not None:
                 return None
-            verdict = self._view.decided_verdict(round_)
-            if verdict is None or len(verdict.passed) < FEWEST_CONTRIBUTIONS:
+            passes = self._node.view.decided_passes(round_)
+            if passes is None or not self._store.may_sum(round_.opening, round_.verdict_hash):
                 return None
-            held = self._judging.summed(round_, verdict)
-            if held is None or not self._store.may_sum(round_.number, verdict.hash):
-                return None
-            self._kept[round_.number] = round_.verdict_hash, held
-            for number in sorted(self._kept)[:-_ROUNDS_KEPT]:
-                del self._kept[number]
+            held = self._summed(round_, passes)
+            if held is not None:
+                self._kept[round_.opening] = round_.verdict_hash, held
+                for opening in list(self._kept)[:-_ROUNDS_KEPT]:
+                    del self._kept[opening]
             return held
+
+    def _summed(self, round_: RoundView, passes: bytes) -> Held | None:
+        """Add up our components of all that passed, or None if one is missing."""
+        if len(Verdict.decode(passes).passed) < self._node.job.terms.fewest_contributions:
+            return None
+        total: Held | None = None
+        passed, found = Verdict.decode(passes).passed, 0
+        for client, claim in self._contributions.claims(round_).items():
+            if claim.client not in passed:
+                continue
+            try:
+                parts = self._gradient(round_, client)
+            except ProtocolError as error:
+                _LOGGER.warning("no sum", extra={"client": client, "reason": str(error)})
+                return None
+            found += 1
+            # One after the other: together they may not fit into memory.
+            total = parts if total is None else sum_components([total, parts], fewest=2)
+        return total if found == len(Verdict.decode(passes).passed) else None
+
+    def _gradient(self, round_: RoundView, client: str) -> Held:
+        """Our components of one gradient, without a salt."""
+        words = self._node.job.boundary.coordinates
+        delivery = self._contributions.delivery(round_, client, self._expected(round_))
+        own, following = verify_components(delivery.gradient)
+        return own[:words], following[:words]
+
+    def _component(
+        self, round_: RoundView, held: Held, index: int, digest: bytes
+    ) -> UnsignedWords | None:
+        """The words of a component with this hash: our own, or those of a member that has them."""
+        for mine, words in zip(held_indices(self._messages.seat(round_)), held, strict=True):
+            if mine == index and part_hash(words) == digest:
+                return words
+        size = _WORD_BYTES * self._node.job.boundary.coordinates
+        for seat, member in self._messages.peers(round_):
+            if index not in held_indices(seat):
+                continue
+            try:
+                body = self._node.peers.ask_member(member, f"/rounds/{round_.id}/sum", 2 * size)
+            except TransportError as error:
+                _LOGGER.info("no sum yet", extra={"member": member, "reason": str(error)})
+                continue
+            place = held_indices(seat).index(index)
+            part = body[place * size : (place + 1) * size]
+            words = np.frombuffer(part, "<u8")
+            if part_hash(words) == digest:
+                return words
+        self._node.agenda.again()
+        return None

@@ -10,44 +10,45 @@ from collections.abc import Callable
 from typing import Any
 
 from opfl_chain.chain.bindings import events
-from opfl_chain.chain.bindings.types import SlashStatus
+from opfl_chain.chain.bindings.types import ChargeStatus, Outcome
 from opfl_chain.chain.contracts.contract import Event, Log, decode_event
+from opfl_chain.protocol.hashing import keccak256
 from opfl_chain.protocol.identifiers import JobId, RoundId, job_and_number
-from opfl_chain.protocol.verdict import verdict_hash
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS members (
-    address TEXT PRIMARY KEY, joined INTEGER, endpoint TEXT, announcements INTEGER DEFAULT 0
+    address TEXT PRIMARY KEY, joined INTEGER, sealing_key BLOB, endpoint TEXT,
+    announcements INTEGER DEFAULT 0
 );
 CREATE TABLE IF NOT EXISTS keys (address TEXT PRIMARY KEY, public_key BLOB);
+CREATE TABLE IF NOT EXISTS seats (
+    epoch INTEGER PRIMARY KEY, seat INTEGER, address TEXT, block INTEGER
+);
 CREATE TABLE IF NOT EXISTS clients (address TEXT PRIMARY KEY, place INTEGER, root BLOB);
 CREATE TABLE IF NOT EXISTS statuses (address TEXT, block INTEGER, status INTEGER);
 CREATE TABLE IF NOT EXISTS rounds (
-    id TEXT PRIMARY KEY, number INTEGER, model_hash BLOB, commit_deadline INTEGER,
-    seed BLOB, verdict_hash BLOB, decided_at INTEGER, over TEXT, over_at INTEGER,
-    aggregate_hash BLOB, next_model_hash BLOB
-);
-CREATE TABLE IF NOT EXISTS commitments (
-    round TEXT, client TEXT, commitment BLOB, PRIMARY KEY (round, client)
-);
-CREATE TABLE IF NOT EXISTS batches (
-    round TEXT PRIMARY KEY, root BLOB, count INTEGER, direct_before INTEGER
+    id TEXT PRIMARY KEY, number INTEGER, model_hash BLOB, opening BLOB, epoch INTEGER,
+    opened_at INTEGER, root BLOB, count INTEGER, pairs BLOB, rolled_at INTEGER, seed BLOB,
+    verdict_hash BLOB, decided_at INTEGER, over TEXT, over_at INTEGER, aggregate_hash BLOB,
+    next_model_hash BLOB
 );
 CREATE TABLE IF NOT EXISTS partials (round TEXT, member TEXT, PRIMARY KEY (round, member));
 CREATE TABLE IF NOT EXISTS attestations (
-    round TEXT, member TEXT, passes BLOB, faults BLOB, hash BLOB, PRIMARY KEY (round, member)
+    round TEXT, member TEXT, passes BLOB, hash BLOB, PRIMARY KEY (round, member)
 );
-CREATE TABLE IF NOT EXISTS slashes (
-    round TEXT, client TEXT, reason INTEGER, captured TEXT, executable_at INTEGER, status INTEGER,
-    PRIMARY KEY (round, client)
+CREATE TABLE IF NOT EXISTS charges (
+    round TEXT, client TEXT, held TEXT, held_at INTEGER, status INTEGER, outcome INTEGER,
+    decided_at INTEGER, PRIMARY KEY (round, client)
 );
 CREATE TABLE IF NOT EXISTS penalties (round TEXT, member TEXT, fault INTEGER, amount TEXT);
+CREATE TABLE IF NOT EXISTS claims (round TEXT, account TEXT, amount TEXT);
+CREATE TABLE IF NOT EXISTS refunds (amount TEXT, block INTEGER);
 CREATE TABLE IF NOT EXISTS unbonding (address TEXT, role INTEGER, until INTEGER, left INTEGER);
 CREATE TABLE IF NOT EXISTS closed (rounds INTEGER, block INTEGER);
 """
 TABLES = (
-    "members", "keys", "clients", "statuses", "rounds", "commitments", "batches", "partials",
-    "attestations", "slashes", "penalties", "unbonding", "closed",
+    "members", "keys", "seats", "clients", "statuses", "rounds", "partials", "attestations",
+    "charges", "penalties", "claims", "refunds", "unbonding", "closed",
 )  # fmt: skip
 
 
@@ -76,21 +77,26 @@ def key_of(round_id: RoundId) -> str:
 
 
 def _member_joined(db: sqlite3.Connection, event: events.MemberJoined, block: int) -> None:
-    _put_member(db, event.member, "joined", block)
+    _put_member(db, event.member, joined=block, sealing_key=event.sealing_key)
 
 
 def _endpoint(db: sqlite3.Connection, event: events.EndpointAnnounced, block: int) -> None:
     del block
-    _put_member(db, event.member, "endpoint", event.url)
+    _put_member(db, event.member, endpoint=event.url)
     db.execute(
         "UPDATE members SET announcements = announcements + 1 WHERE address = ?", (event.member,)
     )
 
 
-def _put_member(db: sqlite3.Connection, address: str, column: str, value: Any) -> None:
+def _put_member(db: sqlite3.Connection, address: str, **columns: Any) -> None:
     if db.execute("SELECT 1 FROM members WHERE address = ?", (address,)).fetchone() is None:
         db.execute("INSERT INTO members (address) VALUES (?)", (address,))
-    db.execute(f"UPDATE members SET {column} = ? WHERE address = ?", (value, address))
+    changes = ", ".join(f"{column} = ?" for column in columns)
+    db.execute(f"UPDATE members SET {changes} WHERE address = ?", (*columns.values(), address))
+
+
+def _seat(db: sqlite3.Connection, event: events.SeatChanged, block: int) -> None:
+    db.execute("INSERT INTO seats VALUES (?, ?, ?, ?)", (event.epoch, event.seat, event.to, block))
 
 
 def _key(db: sqlite3.Connection, event: events.KeyRegistered, block: int) -> None:
@@ -113,33 +119,23 @@ def _status(db: sqlite3.Connection, event: events.ClientStatusChanged, block: in
 
 
 def _opened(db: sqlite3.Connection, event: events.RoundOpened, block: int) -> None:
-    del block
     db.execute(
-        "INSERT INTO rounds (id, number, model_hash, commit_deadline) VALUES (?, ?, ?, ?)",
+        "INSERT INTO rounds (id, number, model_hash, opening, epoch, opened_at)"
+        " VALUES (?, ?, ?, ?, ?, ?)",
         (
             key_of(event.round),
             job_and_number(event.round)[1],
             event.model_hash,
-            event.commit_deadline,
+            event.opening,
+            event.epoch,
+            block,
         ),
     )
 
 
-def _committed(db: sqlite3.Connection, event: events.GradientCommitted, block: int) -> None:
-    del block
-    db.execute(
-        "INSERT INTO commitments VALUES (?, ?, ?)",
-        (key_of(event.round), event.client, event.commitment),
-    )
-
-
-def _batch(db: sqlite3.Connection, event: events.BatchCommitted, block: int) -> None:
-    del block
-    key = key_of(event.round)
-    query = "SELECT count(*) FROM commitments WHERE round = ?"
-    (direct_before,) = db.execute(query, (key,)).fetchone()
-    db.execute(
-        "INSERT INTO batches VALUES (?, ?, ?, ?)", (key, event.root, event.count, direct_before)
+def _rolled(db: sqlite3.Connection, event: events.RollCommitted, block: int) -> None:
+    _update_round(
+        db, event.round, root=event.root, count=event.count, pairs=event.pairs, rolled_at=block
     )
 
 
@@ -155,10 +151,9 @@ def _beacon(db: sqlite3.Connection, event: events.BeaconPublished, block: int) -
 
 def _attested(db: sqlite3.Connection, event: events.VerdictAttested, block: int) -> None:
     del block
-    passes, faults = event.verdict.passes, event.verdict.faults
     db.execute(
-        "INSERT INTO attestations VALUES (?, ?, ?, ?, ?)",
-        (key_of(event.round), event.member, passes, faults, verdict_hash(passes, faults)),
+        "INSERT INTO attestations VALUES (?, ?, ?, ?)",
+        (key_of(event.round), event.member, event.passes, keccak256(event.passes)),
     )
 
 
@@ -186,35 +181,35 @@ def _update_round(db: sqlite3.Connection, round_id: RoundId, **columns: Any) -> 
     db.execute(f"UPDATE rounds SET {changes} WHERE id = ?", (*columns.values(), key_of(round_id)))
 
 
-def _requested(db: sqlite3.Connection, event: events.SlashRequested, block: int) -> None:
-    del block
+def _held(db: sqlite3.Connection, event: events.AuditHeld, block: int) -> None:
     db.execute(
-        "INSERT INTO slashes VALUES (?, ?, ?, ?, ?, ?)",
-        (
-            key_of(event.round),
-            event.client,
-            int(event.reason),
-            str(event.captured),
-            event.executable_at,
-            int(SlashStatus.REQUESTED),
-        ),
+        "INSERT INTO charges (round, client, held, held_at, status) VALUES (?, ?, ?, ?, ?)",
+        (key_of(event.round), event.client, str(event.held), block, int(ChargeStatus.HELD)),
     )
 
 
-def _vetoed(db: sqlite3.Connection, event: events.SlashVetoed, block: int) -> None:
-    del block
-    _end_slash(db, event.round, event.client, SlashStatus.VETOED)
+def _charged(db: sqlite3.Connection, event: events.ClientCharged, block: int) -> None:
+    _decide(db, event, block, ChargeStatus.CHARGED, event.outcome)
 
 
-def _executed(db: sqlite3.Connection, event: events.SlashExecuted, block: int) -> None:
-    del block
-    _end_slash(db, event.round, event.client, SlashStatus.EXECUTED)
+def _acquitted(db: sqlite3.Connection, event: events.ClientAcquitted, block: int) -> None:
+    _decide(db, event, block, ChargeStatus.ACQUITTED, Outcome.PASSED)
 
 
-def _end_slash(db: sqlite3.Connection, round_id: RoundId, client: str, status: SlashStatus) -> None:
+def _unlocked(db: sqlite3.Connection, event: events.AuditUnlocked, block: int) -> None:
+    _decide(db, event, block, ChargeStatus.UNLOCKED, Outcome.NONE)
+
+
+def _decide(
+    db: sqlite3.Connection,
+    event: events.ClientCharged | events.ClientAcquitted | events.AuditUnlocked,
+    block: int,
+    status: ChargeStatus,
+    outcome: Outcome,
+) -> None:
     db.execute(
-        "UPDATE slashes SET status = ? WHERE round = ? AND client = ?",
-        (int(status), key_of(round_id), client),
+        "UPDATE charges SET status = ?, outcome = ?, decided_at = ? WHERE round = ? AND client = ?",
+        (int(status), int(outcome), block, key_of(event.round), event.client),
     )
 
 
@@ -224,6 +219,18 @@ def _penalised(db: sqlite3.Connection, event: events.MemberPenalised, block: int
         "INSERT INTO penalties VALUES (?, ?, ?, ?)",
         (key_of(event.round), event.member, int(event.fault), str(event.amount)),
     )
+
+
+def _claimed(db: sqlite3.Connection, event: events.Claimed, block: int) -> None:
+    del block
+    db.execute(
+        "INSERT INTO claims VALUES (?, ?, ?)",
+        (key_of(event.round), event.account, str(event.amount)),
+    )
+
+
+def _refunded(db: sqlite3.Connection, event: events.Refunded, block: int) -> None:
+    db.execute("INSERT INTO refunds VALUES (?, ?)", (str(event.amount), block))
 
 
 def _unbonding(db: sqlite3.Connection, event: events.UnbondingStarted, block: int) -> None:
@@ -250,22 +257,25 @@ _HANDLERS: dict[type[Event], Callable[[sqlite3.Connection, Any, int], None]] = {
     events.MemberJoined: _member_joined,
     events.EndpointAnnounced: _endpoint,
     events.KeyRegistered: _key,
+    events.SeatChanged: _seat,
     events.ClientEnrolled: _enrolled,
     events.DatasetRootReplaced: _root,
     events.ClientStatusChanged: _status,
     events.RoundOpened: _opened,
-    events.GradientCommitted: _committed,
-    events.BatchCommitted: _batch,
+    events.RollCommitted: _rolled,
     events.PartialPublished: _partial,
     events.BeaconPublished: _beacon,
     events.VerdictAttested: _attested,
     events.VerdictDecided: _decided,
     events.RoundFinalised: _finalised,
     events.RoundVoided: _voided,
-    events.SlashRequested: _requested,
-    events.SlashVetoed: _vetoed,
-    events.SlashExecuted: _executed,
+    events.AuditHeld: _held,
+    events.ClientCharged: _charged,
+    events.ClientAcquitted: _acquitted,
+    events.AuditUnlocked: _unlocked,
     events.MemberPenalised: _penalised,
+    events.Claimed: _claimed,
+    events.Refunded: _refunded,
     events.UnbondingStarted: _unbonding,
     events.Withdrawn: _withdrawn,
     events.JobClosed: _closed,

@@ -7,38 +7,66 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from opfl_chain.chain.bindings.types import (
+    ChargeStatus,
     ClientStatus,
     MemberFault,
-    Reason,
+    Outcome,
     Role,
     Schedule,
-    SlashStatus,
 )
 from opfl_chain.chain.follow.cursor import EventCursor
 from opfl_chain.chain.rpc import Rpc
-from opfl_chain.protocol.accumulator import BatchCommitment, Commitment, DirectCommitment
-from opfl_chain.protocol.errors import VerdictError
+from opfl_chain.protocol.errors import RollError
 from opfl_chain.protocol.identifiers import Address, ClientIndex, RoundId, RoundNumber, round_id_of
 from opfl_chain.protocol.randomness import is_audited
-from opfl_chain.protocol.verdict import Verdict
+from opfl_chain.protocol.roll import decode_pairs
 from opfl_chain.roles.job import Job
 from opfl_chain.roles.view.tables import SCHEMA, TABLES, ChainTables, key_of
 
 
 @dataclass(frozen=True)
+class RollView:
+    """The roll of a round, as it is on chain."""
+
+    root: bytes
+    count: int
+    pairs: bytes
+    """Empty if the terms keep the root alone on chain."""
+
+    @cached_property
+    def commitments(self) -> Mapping[ClientIndex, bytes]:
+        """Commitments by client index. Pairs that no honest member signs are nobody's."""
+        try:
+            return dict(decode_pairs(self.pairs))
+        except RollError:
+            return {}
+
+
+@dataclass(frozen=True)
 class RoundView:
-    """One round. A field is None until its event has happened."""
+    """One round. A field is None until its event has happened.
+
+    A round that is opened again after a reorganisation has another opening, and nothing else of the
+    first one.
+    """
 
     id: RoundId
     number: RoundNumber
     model_hash: bytes
+    opening: bytes
+    epoch: int
+    """Seat changes before it opened."""
+    opened_at: int
     schedule: Schedule
+    roll: RollView | None
+    rolled_at: int | None
     seed: bytes | None
     verdict_hash: bytes | None
     decided_at: int | None
@@ -48,13 +76,15 @@ class RoundView:
     aggregate_hash: bytes | None
     next_model_hash: bytes | None
 
-    def closed(self, block: int) -> bool:
-        """Return whether commitments are closed, once all blocks up to this one were seen."""
-        return block >= self.schedule.commit
+    @property
+    def name(self) -> str:
+        """Number and opening, for keys of transactions: a round opened again is another one."""
+        return f"{self.number} {self.opening.hex()}"
 
     def settled(self, block: int) -> bool:
-        """Return whether it is known who is audited."""
-        return self.seed is not None or block >= self.schedule.beacon
+        """Return whether it is known who is audited, once all blocks up to this one were seen."""
+        overdue = self.roll is not None and block >= self.schedule.beacon
+        return self.seed is not None or overdue
 
 
 @dataclass(frozen=True)
@@ -65,13 +95,28 @@ class ClientView:
 
 
 @dataclass(frozen=True)
-class SlashView:
+class ChargeView:
+    """An audit that was held."""
+
     round: RoundNumber
     client: Address
-    reason: Reason
-    captured: int
-    executable_at: int
-    status: SlashStatus
+    held: int
+    """Wei that were set aside."""
+    held_at: int
+    status: ChargeStatus
+    outcome: Outcome | None
+    """None while it is held; `NONE` if nobody was left to decide."""
+    decided_at: int | None
+
+
+@dataclass(frozen=True)
+class PenaltyView:
+    """A fault that a member paid for."""
+
+    round: RoundNumber
+    member: Address
+    fault: MemberFault
+    amount: int
 
 
 class ChainView:
@@ -111,48 +156,36 @@ class ChainView:
     def finalised_rounds(self) -> list[RoundView]:
         return self._rounds("WHERE over = 'finalised' ORDER BY number")
 
-    def rounds_closing_since(self, block: int) -> list[RoundView]:
-        """Rounds whose commit phase ends at this block or later."""
-        return self._rounds("WHERE commit_deadline >= ? ORDER BY number", block)
+    def rounds_opened_since(self, block: int) -> list[RoundView]:
+        """Rounds that opened in this block or later."""
+        return self._rounds("WHERE opened_at >= ? ORDER BY number", block)
 
-    def direct_commitments(self, round_id: RoundId) -> dict[Address, bytes]:
-        """Direct commitments by client, in the order of the chain."""
-        return dict(
-            self._all(
-                "SELECT client, commitment FROM commitments WHERE round = ? ORDER BY rowid",
-                key_of(round_id),
-            )
+    def eligible(self, round_: RoundView) -> list[ClientView]:
+        """Clients that may contribute: those active at the end of the block in which it opened."""
+        rows = self._all(
+            "SELECT address, place, root FROM clients WHERE coalesce((SELECT status FROM statuses"
+            " WHERE statuses.address = clients.address AND block <= ?"
+            " ORDER BY statuses.rowid DESC LIMIT 1), ?) = ? ORDER BY place",
+            round_.opened_at,
+            int(ClientStatus.ACTIVE),
+            int(ClientStatus.ACTIVE),
         )
+        return [ClientView(address, ClientIndex(place), root) for address, place, root in rows]
 
-    def direct_commitment(self, round_id: RoundId, client: Address) -> bytes | None:
-        row = self._one(
-            "SELECT commitment FROM commitments WHERE round = ? AND client = ?",
-            key_of(round_id),
-            client,
-        )
-        return row[0] if row else None
+    def on_roll(self, round_: RoundView, client: Address) -> bool | None:
+        """Return whether a client is on the roll; None if the chain has the root alone."""
+        if round_.roll is None:
+            return False
+        if not self.job.terms.public_roll:
+            return None
+        own = self.client(client)
+        return own is not None and own.index in round_.roll.commitments
 
-    def count_commitments(self, round_id: RoundId) -> int:
-        """Number of direct commitments, plus the size of the batch as the relayer states it."""
-        key = key_of(round_id)
-        (direct,) = self._one("SELECT count(*) FROM commitments WHERE round = ?", key)
-        (relayed,) = self._one("SELECT total(count) FROM batches WHERE round = ?", key)
-        return int(direct + relayed)
-
-    def batch(self, round_id: RoundId) -> tuple[bytes, int] | None:
-        """Root and number of leaves of the batch."""
-        row = self._one("SELECT root, count FROM batches WHERE round = ?", key_of(round_id))
-        return (row[0], row[1]) if row else None
-
-    def commitments_in_order(self, round_id: RoundId) -> list[Commitment]:
-        """Direct commitments and the batch, in the order of the chain."""
-        direct = self.direct_commitments(round_id).items()
-        ordered: list[Commitment] = [DirectCommitment(*each) for each in direct]
-        query = "SELECT root, count, direct_before FROM batches WHERE round = ?"
-        if row := self._one(query, key_of(round_id)):
-            root, count, direct_before = row
-            ordered.insert(direct_before, BatchCommitment(root, count))
-        return ordered
+    def is_audited(self, round_: RoundView, client: Address) -> bool:
+        """Return whether a settled round selects a client. Without a seed, everyone is selected."""
+        if round_.seed is None:
+            return True
+        return is_audited(round_.seed, client, self.job.terms.audit_rate)
 
     def published_partials(self, round_id: RoundId) -> set[Address]:
         rows = self._all("SELECT member FROM partials WHERE round = ?", key_of(round_id))
@@ -164,23 +197,14 @@ class ChainView:
             self._all("SELECT member, hash FROM attestations WHERE round = ?", key_of(round_id))
         )
 
-    def decided_verdict(self, round_: RoundView) -> Verdict | None:
-        """The decided verdict; None also if two members attested a malformed one."""
+    def decided_passes(self, round_: RoundView) -> bytes | None:
+        """The bitmap of the decided verdict; None before the decision."""
         row = self._one(
-            "SELECT passes, faults FROM attestations WHERE round = ? AND hash = ? LIMIT 1",
+            "SELECT passes FROM attestations WHERE round = ? AND hash = ? LIMIT 1",
             key_of(round_.id),
             round_.verdict_hash,
         )
-        try:
-            return Verdict.decode(*row) if row else None
-        except VerdictError:
-            return None
-
-    def is_audited(self, round_: RoundView, client: Address) -> bool:
-        """Return whether a client is audited in a settled round. Without a seed, everyone is."""
-        if round_.seed is None:
-            return True
-        return is_audited(round_.seed, client, self.job.terms.audit_rate)
+        return row[0] if row else None
 
     @property
     def is_closed(self) -> bool:
@@ -189,14 +213,66 @@ class ChainView:
     @property
     def can_start(self) -> bool:
         """Return whether the first round can open: it takes all members and at least one client."""
-        joined = all(self.has_joined(member) for member in self.job.members)
+        joined = all(self.joined(member) for member in self.job.members)
         return joined and self._one("SELECT 1 FROM clients LIMIT 1") is not None
 
     def is_stillborn(self, block: int) -> bool:
         """Return whether no round will ever open, once all blocks up to this one were seen."""
         return block >= self.job.enrolment_end and not self.can_start
 
-    # --- parties
+    # --- members and standbys
+
+    def roster(self) -> Sequence[Address]:
+        """Members, then standbys; a place in it is a number."""
+        return self.job.roster
+
+    def seats(self) -> tuple[Address, ...]:
+        """Accounts that have the seats now, by seat."""
+        return self._seats_at(self.epoch)
+
+    def seats_of(self, round_: RoundView) -> tuple[Address, ...]:
+        """Accounts that have the seats in a round, by seat."""
+        return self._seats_at(round_.epoch)
+
+    @property
+    def epoch(self) -> int:
+        """Number of seat changes so far."""
+        return int(self._one("SELECT count(*) FROM seats")[0])
+
+    def epoch_at(self, block: int) -> int:
+        """Number of seat changes up to a block."""
+        return int(self._one("SELECT count(*) FROM seats WHERE block <= ?", block)[0])
+
+    def bench(self) -> list[Address]:
+        """Accounts of the roster that have joined and have no seat, in the order of the roster."""
+        seats = self.seats()
+        return [each for each in self.roster() if each not in seats and self.joined(each)]
+
+    def joined(self, member: Address) -> bool:
+        """Return whether a member or standby has staked."""
+        row = self._one("SELECT joined FROM members WHERE address = ?", member)
+        return bool(row and row[0] is not None)
+
+    def sealing_key(self, member: Address) -> bytes | None:
+        row = self._one("SELECT sealing_key FROM members WHERE address = ?", member)
+        return row[0] if row else None
+
+    def public_key(self, member: Address) -> bytes | None:
+        """The BLS key of a member."""
+        row = self._one("SELECT public_key FROM keys WHERE address = ?", member)
+        return row[0] if row else None
+
+    def announcements(self, member: Address) -> int:
+        """Number of times that a member has announced an endpoint."""
+        row = self._one("SELECT announcements FROM members WHERE address = ?", member)
+        return row[0] if row else 0
+
+    def endpoints(self) -> dict[Address, str]:
+        """Endpoints of the members and standbys that announced one."""
+        rows = self._all("SELECT address, endpoint FROM members WHERE endpoint IS NOT NULL")
+        return dict(rows)
+
+    # --- clients
 
     def clients(self) -> dict[Address, ClientView]:
         rows = self._all("SELECT address, place, root FROM clients ORDER BY place")
@@ -207,6 +283,10 @@ class ChainView:
     def client(self, address: Address) -> ClientView | None:
         row = self._one("SELECT place, root FROM clients WHERE address = ?", address)
         return ClientView(address, ClientIndex(row[0]), row[1]) if row else None
+
+    def client_at(self, index: ClientIndex) -> ClientView | None:
+        row = self._one("SELECT address, root FROM clients WHERE place = ?", index)
+        return ClientView(row[0], index, row[1]) if row else None
 
     def client_status(self, client: Address, block: int | None = None) -> ClientStatus:
         """Status at the end of a block; by default the current one."""
@@ -220,43 +300,29 @@ class ChainView:
         )
         return ClientStatus(row[0]) if row else ClientStatus.ACTIVE
 
-    def announcements(self, member: Address) -> int:
-        """Number of times that a member has announced an endpoint."""
-        row = self._one("SELECT announcements FROM members WHERE address = ?", member)
-        return row[0] if row else 0
-
-    def endpoints(self) -> dict[Address, str]:
-        """Endpoints of the members that announced one."""
-        rows = self._all("SELECT address, endpoint FROM members WHERE endpoint IS NOT NULL")
-        return dict(rows)
-
-    def has_joined(self, member: Address) -> bool:
-        row = self._one("SELECT joined FROM members WHERE address = ?", member)
-        return bool(row and row[0] is not None)
-
-    def public_key(self, member: Address) -> bytes | None:
-        row = self._one("SELECT public_key FROM keys WHERE address = ?", member)
-        return row[0] if row else None
-
-    def unbonding(self, owner: Address, role: Role) -> tuple[int, bool] | None:
-        """The first block in which the owner can withdraw, and whether it has."""
-        row = self._one(
-            "SELECT until, left FROM unbonding WHERE address = ? AND role = ?", owner, int(role)
-        )
-        return (row[0], bool(row[1])) if row else None
-
     # --- money
 
-    def slashes(self) -> list[SlashView]:
-        return self._slashes("")
+    def charges(self) -> list[ChargeView]:
+        """All audits that were held."""
+        return self._charges("")
 
-    def pending_slashes(self) -> list[SlashView]:
-        """Slashes that are neither vetoed nor executed."""
-        return self._slashes("WHERE status = ?", int(SlashStatus.REQUESTED))
+    def undecided(self) -> list[ChargeView]:
+        """Audits that are held and not decided."""
+        return self._charges("WHERE status = ?", int(ChargeStatus.HELD))
 
-    def slash(self, number: int, client: Address) -> SlashView | None:
-        found = self._slashes("WHERE rounds.number = ? AND client = ?", number, client)
+    def charge(self, round_: RoundView, client: Address) -> ChargeView | None:
+        found = self._charges("WHERE round = ? AND client = ?", key_of(round_.id), client)
         return found[0] if found else None
+
+    def penalties(self) -> list[PenaltyView]:
+        rows = self._all(
+            "SELECT rounds.number, member, fault, amount FROM penalties"
+            " JOIN rounds ON rounds.id = penalties.round ORDER BY penalties.rowid"
+        )
+        return [
+            PenaltyView(RoundNumber(n), member, MemberFault(fault), int(amount))
+            for n, member, fault, amount in rows
+        ]
 
     def is_penalised(self, round_id: RoundId, member: Address, fault: MemberFault) -> bool:
         return (
@@ -269,6 +335,30 @@ class ChainView:
             is not None
         )
 
+    def claims(self, account: Address) -> dict[RoundNumber, int]:
+        """What an account was paid for its work, by round; it may be a client and a member."""
+        rows = self._all(
+            "SELECT rounds.number, amount FROM claims JOIN rounds ON rounds.id = claims.round"
+            " WHERE account = ? ORDER BY rounds.number",
+            account,
+        )
+        paid: dict[RoundNumber, int] = {}
+        for number, amount in rows:
+            paid[RoundNumber(number)] = paid.get(RoundNumber(number), 0) + int(amount)
+        return paid
+
+    @property
+    def is_refunded(self) -> bool:
+        """Return whether the creator has got back what was left of the budget."""
+        return self._one("SELECT 1 FROM refunds") is not None
+
+    def unbonding(self, owner: Address, role: Role) -> tuple[int, bool] | None:
+        """The first block in which the owner can withdraw, and whether it has."""
+        row = self._one(
+            "SELECT until, left FROM unbonding WHERE address = ? AND role = ?", owner, int(role)
+        )
+        return (row[0], bool(row[1])) if row else None
+
     def close(self) -> None:
         """Close the connection of this thread."""
         if (db := getattr(self._local, "db", None)) is not None:
@@ -277,10 +367,18 @@ class ChainView:
 
     # --- SQL
 
+    def _seats_at(self, epoch: int) -> tuple[Address, ...]:
+        seats = list(self.job.members)
+        rows = self._all("SELECT seat, address FROM seats WHERE epoch <= ? ORDER BY epoch", epoch)
+        for seat, address in rows:
+            seats[seat] = address
+        return tuple(seats)
+
     def _rounds(self, rest: str, *values: object) -> list[RoundView]:
         rows = self._all(
-            "SELECT number, model_hash, commit_deadline, seed, verdict_hash, decided_at, over,"
-            f" over_at, aggregate_hash, next_model_hash FROM rounds {rest}",
+            "SELECT number, model_hash, opening, epoch, opened_at, root, count, pairs, rolled_at,"
+            " seed, verdict_hash, decided_at, over, over_at, aggregate_hash, next_model_hash"
+            f" FROM rounds {rest}",
             *values,
         )
         return [
@@ -288,24 +386,34 @@ class ChainView:
                 round_id_of(self.job.id, RoundNumber(number)),
                 RoundNumber(number),
                 model_hash,
-                self.job.schedule(deadline),
+                opening,
+                epoch,
+                opened_at,
+                self.job.schedule(opened_at),
+                None if root is None else RollView(root, count, pairs),
                 *others,
             )
-            for number, model_hash, deadline, *others in rows
+            for number, model_hash, opening, epoch, opened_at, root, count, pairs, *others in rows
         ]
 
-    def _slashes(self, condition: str, *values: object) -> list[SlashView]:
+    def _charges(self, condition: str, *values: object) -> list[ChargeView]:
         rows = self._all(
-            "SELECT rounds.number, client, reason, captured, executable_at, status"
-            f" FROM slashes JOIN rounds ON rounds.id = slashes.round {condition}"
+            "SELECT rounds.number, client, held, held_at, status, outcome, charges.decided_at"
+            f" FROM charges JOIN rounds ON rounds.id = charges.round {condition}"
             " ORDER BY rounds.number, client",
             *values,
         )
         return [
-            SlashView(
-                RoundNumber(n), client, Reason(reason), int(captured), at, SlashStatus(status)
+            ChargeView(
+                RoundNumber(n),
+                client,
+                int(held),
+                held_at,
+                ChargeStatus(status),
+                None if outcome is None else Outcome(outcome),
+                decided_at,
             )
-            for n, client, reason, captured, at, status in rows
+            for n, client, held, held_at, status, outcome, decided_at in rows
         ]
 
     def _all(self, statement: str, *values: object) -> Sequence[tuple[Any, ...]]:

@@ -1,226 +1,218 @@
-"""Recomputes the verdicts of proved audits from the answers that members signed."""
+"""Recomputes the verdicts of proved audits from the words that members signed.
+
+A member publishes the messages that counted, of every session of a round. A lie among them is no
+discrepancy of the trail, as long as what was decided follows from the rest: it is named among the
+limits of the report, with whether it was paid for.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from collections.abc import Iterator, Mapping
+from typing import Final
 
-from opfl_chain.chain.bindings.events import VerdictDecided
-from opfl_chain.chain.keys import signer_of
-from opfl_chain.protocol.commitments import COMPONENTS
-from opfl_chain.protocol.delivery import Claim
-from opfl_chain.protocol.errors import ProtocolError
-from opfl_chain.protocol.exchange import (
-    Answers,
-    HeardOtherwise,
-    Report,
-    audited_places,
-    decode_revealed,
-    stated_subject,
-    verdict_of,
+from opfl_chain.chain.bindings import types
+from opfl_chain.chain.bindings.events import (
+    ClientAcquitted,
+    ClientCharged,
+    MemberPenalised,
+    VerdictDecided,
 )
-from opfl_chain.protocol.identifiers import ClientIndex, RoundNumber
-from opfl_chain.protocol.published_answers import ANSWERS, REPORT, STAGES, Messages
-from opfl_chain.protocol.shares import holders_of
+from opfl_chain.chain.bindings.types import MemberFault
+from opfl_chain.chain.keys import signer_of
+from opfl_chain.protocol.echo import SLOTS_PER_ATTEMPT, Slot
+from opfl_chain.protocol.identifiers import Address, ClientIndex, RoundNumber
+from opfl_chain.protocol.published_answers import PublishedRound
 from opfl_chain.protocol.statements import SigningDomain
-from opfl_chain.protocol.verdict import Verdict
-from opfl_chain.trail.history import History, RoundHistory
+from opfl_chain.protocol.verdict import Outcome
+from opfl_chain.trail.history import Ending, History, RoundHistory
 from opfl_chain.trail.record import Entry
-from opfl_chain.trail.report import START, Finding, at
+from opfl_chain.trail.report import END, START, Finding, at
+from opfl_chain.trail.sessions import SPOKEN, Session, sessions_of
 
-Sheet = Mapping[int, Answers]
-T = TypeVar("T")
-_AGREEING: Final = 2
-"""Of three members two are honest."""
+_AGAINST: Final = {
+    types.Outcome.OUTSIDE: Outcome.OUTSIDE,
+    types.Outcome.UNANSWERED: Outcome.UNANSWERED,
+}
 
 
-def check_answers(history: History, published: Mapping[RoundNumber, Messages]) -> Iterator[Finding]:
+def check_answers(
+    history: History, published: Mapping[RoundNumber, PublishedRound]
+) -> Iterator[Finding]:
     """Check the messages of every round that is decided on chain."""
-    for number, messages in sorted(published.items()):
+    for number, found in sorted(published.items()):
         round_ = history.rounds.get(number)
         if round_ is None or round_.opened is None:
             fact = "the chain has the round of the answers"
             yield Finding(START, fact, False, "RoundOpened", None, number)
         elif round_.decided is not None:
-            yield from _round(history, round_, round_.decided, messages)
+            yield from _round(history, round_, round_.decided, found)
 
 
-def limits_of_answers(history: History, published: Mapping[RoundNumber, Messages]) -> Iterator[str]:
-    """Say what of the published answers cannot be checked."""
-    for number in sorted(published):
+def limits_of_answers(
+    history: History, published: Mapping[RoundNumber, PublishedRound]
+) -> Iterator[str]:
+    """Name liars, and say what of the published answers cannot be checked."""
+    for number, found in sorted(published.items()):
         round_ = history.rounds.get(number)
-        if round_ is None:
+        if round_ is None or round_.opened is None:
             continue
         if round_.decided is None:
             yield f"round {number} is not decided: its answers are not checked"
-        elif round_.batch is not None:
-            yield (
-                f"round {number} has a relayed batch, whose clients the chain does not list: those"
-                " that the verdict names count as its clients; if the reports have more, only the"
-                " numbers of verdicts are compared"
-            )
+        elif all(finding.holds for finding in _bound(history, round_, round_.decided, found)):
+            yield from _lies(history, round_, sessions_of(history, round_, found.messages))
 
 
 def _round(
-    history: History, round_: RoundHistory, decided: Entry[VerdictDecided], messages: Messages
-) -> Iterator[Finding]:
-    signed = list(_signatures(history, decided, messages))
-    yield from signed
-    if not all(finding.holds for finding in signed):
-        return  # what is not signed says nothing
-    stated, wrong = _read(
-        history, decided, lambda rank: stated_subject(messages[rank, REPORT].body)
-    )
-    yield from wrong
-    if wrong:
-        return
-    yield at(
-        decided,
-        "reports are about the same policy, boundary, weights and contributions",
-        "one digest and one number",
-        stated,
-        holds=len(set(stated)) == 1,
-    )
-    # One member may lie: what two say is what the others are compared with.
-    (subject, count), agreeing = Counter(stated).most_common(1)[0]
-    if agreeing < _AGREEING:
-        return
-    yield _number_of_contributions(round_, decided, count)
-    reports, wrong = _read(
-        history,
-        decided,
-        lambda rank: Report.decode(messages[rank, REPORT].body, rank, subject, count),
-    )
-    yield from wrong
-    claims = history.claims(round_)
-    known = len(claims) == count
-    if not wrong and (known or round_.batch is not None):
-        yield from _conclusion(
-            history, round_, decided, claims if known else None, reports, messages
-        )
-
-
-def _conclusion(
     history: History,
     round_: RoundHistory,
     decided: Entry[VerdictDecided],
-    known: Sequence[Claim] | None,
-    reports: Sequence[Report],
-    messages: Messages,
+    published: PublishedRound,
 ) -> Iterator[Finding]:
-    """Check all answers, and the verdict; `known` are the claims unless a batch hides some."""
-    claims = known if known is not None else _stand_ins(round_.number, reports)
-    places = audited_places(claims, reports)
-    heard = [messages[rank, REPORT].body for rank in range(COMPONENTS)]
-    sheets, wrong = _read(
-        history,
-        decided,
-        lambda rank: decode_revealed(messages[rank, ANSWERS].body, rank, heard, places),
-    )
-    yield from wrong
-    if wrong:
-        return
-    for place in places:
-        yield from _audit(history, decided, claims[place], place, reports, sheets)
-    recomputed, _ = verdict_of(claims, reports, sheets)
-    found = round_.verdict
-    if known is not None or found is None:
-        fact = "verdict that follows from the signed answers"
-        yield at(decided, fact, recomputed, found, who="the committee")
-        return
-    fact = "numbers of verdicts that follow from the signed answers, of clients in a batch"
-    yield at(decided, fact, _numbers(recomputed), _numbers(found), who="the committee")
+    bound = list(_bound(history, round_, decided, published))
+    yield from bound
+    if not all(finding.holds for finding in bound):
+        return  # what is not signed says nothing
+    sessions = sessions_of(history, round_, published.messages)
+    if (first := sessions.get(0)) is not None:
+        yield from _verdict(history, round_, decided, first)
+    yield from _outcomes(history, round_, sessions)
 
 
-def _numbers(verdict: Verdict) -> dict[str, Any]:
-    reasons = [fault.reason.name for fault in verdict.faults]
-    return {"passed": len(verdict.passed), "faults": reasons}
-
-
-def _read(
-    history: History, decided: Entry[VerdictDecided], read: Callable[[int], T]
-) -> tuple[list[T], list[Finding]]:
-    """Read a message of every member; return them, and the finding about one that has none."""
-    found: list[T] = []
-    for rank, member in enumerate(history.terms.members):
-        fact, wanted = "the messages of a member can be read", "a report and answers"
-        try:
-            found.append(read(rank))
-        except HeardOtherwise as error:
-            who = " or ".join(history.terms.members[each] for each in error.suspects)
-            return found, [at(decided, fact, wanted, str(error), holds=False, who=who)]
-        except ProtocolError as error:
-            return found, [at(decided, fact, wanted, str(error), holds=False, who=member)]
-    return found, []
-
-
-def _signatures(
-    history: History, decided: Entry[VerdictDecided], messages: Messages
-) -> Iterator[Finding]:
-    trail = history.trail
-    domain = SigningDomain(trail.chain_id, trail.contracts["Jobs"])
-    for stage in STAGES:
-        for rank, member in enumerate(history.terms.members):
-            fact, found = f"signer of the {stage} of member {rank}", "no message"
-            if (message := messages.get((rank, stage))) is not None:
-                statement = message.statement(trail.job, RoundNumber(decided.round or 0))
-                found = signer_of(statement, domain, message.signature) or "no valid signature"
-            yield at(decided, fact, member, found, who=member)
-
-
-def _stand_ins(number: RoundNumber, reports: Sequence[Report]) -> list[Claim]:
-    """Return claims of clients that are not known, numbered by their places in the reports.
-
-    Those are audited to which two members have answers: one may lie.
-    """
-    nothing = bytes(32)
-    return [
-        Claim(
-            ClientIndex(place),
-            number,
-            nothing,
-            nothing,
-            sum(report.rows[place].commitment != nothing for report in reports) >= _AGREEING,
-        )
-        for place in range(len(reports[0].rows))
-    ]
-
-
-def _number_of_contributions(
-    round_: RoundHistory, decided: Entry[VerdictDecided], count: int
-) -> Finding:
-    least = len(round_.direct)
-    most = least + (round_.batch.event.count if round_.batch is not None else 0)
-    fact = "contributions in the reports"
-    expected = least if least == most else f"{least} to {most}, with a batch of {most - least}"
-    return at(decided, fact, expected, count, holds=least <= count <= most)
-
-
-def _audit(
+def _bound(
     history: History,
+    round_: RoundHistory,
     decided: Entry[VerdictDecided],
-    claim: Claim,
-    place: int,
-    reports: Sequence[Report],
-    sheets: Sequence[Sheet],
+    published: PublishedRound,
 ) -> Iterator[Finding]:
-    """Check that all members revealed what they committed to, and that holders agree."""
-    members, about = history.terms.members, f"contribution {place} (client {claim.client})"
-    for rank, (report, sheet) in enumerate(zip(reports, sheets, strict=True)):
+    """Check that the messages are of this opening of the round, and signed by their authors."""
+    trail = history.trail
+    opening = round_.opened.event.opening if round_.opened is not None else None
+    yield at(decided, "opening of the answers", opening, published.opening)
+    domain = SigningDomain(trail.chain_id, trail.contracts["Jobs"])
+    for (number, slot), message in sorted(published.messages.items()):
+        (author,) = history.named([number])
+        statement = message.statement(trail.job, round_.number, published.opening)
+        signer = signer_of(statement, domain, message.signature) or "no valid signature"
+        fact = f"signer of the message in slot {slot} of number {number}"
+        yield at(decided, fact, author, signer, who=str(author))
+        base = slot % SLOTS_PER_ATTEMPT
+        if base in SPOKEN:
+            seated = author in round_.seats
+            yield at(decided, "who reports has a seat in the round", True, seated, who=str(author))
+        elif base == Slot.REFEREE:
+            # Who has lost its seat since may be on the bench.
+            seated = author in round_.seats and author in history.seats_at(END)
+            is_referee = author in history.joined and not seated
+            fact = "the referee is a standby that has staked"
+            yield at(decided, fact, True, is_referee, who=str(author))
+
+
+def _verdict(
+    history: History, round_: RoundHistory, decided: Entry[VerdictDecided], session: Session
+) -> Iterator[Finding]:
+    """Check that exactly those audited clients passed whose audits ended so."""
+    passed = round_.passed or frozenset()
+    for client in history.contributors(round_):
+        index = ClientIndex(history.clients[client].event.index)
+        if not round_.is_audited(client):
+            continue
+        if index not in session.clients:
+            fact = "an audited client that gave no answer passed"
+            yield at(decided, fact, False, index in passed, who=client)
+            continue
+        follows = session.conclusion(index).outcome is Outcome.PASSED
+        if session.is_disputed(index) and index not in passed:
+            continue  # a complaint that stands explains it
         yield at(
             decided,
-            f"commitment to the answers on {about}",
-            report.rows[place].commitment,
-            sheet[place].commitment,
-            who=members[rank],
+            "whether the client passed, as follows from the signed words",
+            follows,
+            index in passed,
+            who=client,
         )
-    for index in range(COMPONENTS):
-        one, other = holders_of(index)
-        yield at(
-            decided,
-            f"members {one} and {other} give one answer on component {index} of {about}",
-            sheets[one][place].by_component()[index].encode(),
-            sheets[other][place].by_component()[index].encode(),
-            who=f"{members[one]} or {members[other]}",
-        )
+    on_roll = {history.clients[client].event.index for client in history.contributors(round_)}
+    if round_.pairs is not None:
+        for index in sorted(session.clients):
+            known = index in on_roll
+            yield at(decided, f"client {index}, of an answer, is on the roll", True, known)
+
+
+def _outcomes(
+    history: History, round_: RoundHistory, sessions: Mapping[int, Session]
+) -> Iterator[Finding]:
+    """Check that charges and acquittals are what the signed words led to."""
+    for client, stated, ended in _decided_audits(history, round_):
+        due = _outcome(ClientIndex(history.clients[client].event.index), sessions)
+        if due is not None or stated is Outcome.UNANSWERED:
+            yield at(
+                ended,
+                "outcome of the audit, as follows from the signed words",
+                (due or Outcome.UNANSWERED).name,
+                stated.name,
+            )
+
+
+def _decided_audits(
+    history: History, round_: RoundHistory
+) -> Iterator[tuple[Address, Outcome, Entry[Ending]]]:
+    """Yield the clients whose held audits members decided, and how."""
+    for (number, client), audit in history.audits.items():
+        if number != round_.number or audit.ended is None or client not in history.clients:
+            continue
+        event = audit.ended.event
+        if isinstance(event, ClientCharged) and event.outcome in _AGAINST:
+            yield client, _AGAINST[event.outcome], audit.ended
+        elif isinstance(event, ClientAcquitted):
+            yield client, Outcome.PASSED, audit.ended
+
+
+def _outcome(index: ClientIndex, sessions: Mapping[int, Session]) -> Outcome | None:
+    """Return what the first session that says something says; None if none does.
+
+    Whether a complaint stands shows in the answer alone, so that it says nothing here.
+    """
+    for session in sessions.values():
+        if index not in session.clients or session.is_disputed(index):
+            continue
+        if (outcome := session.conclusion(index).outcome) is not None:
+            return outcome
+    return None
+
+
+def _lies(history: History, round_: RoundHistory, sessions: Mapping[int, Session]) -> Iterator[str]:
+    number = round_.number
+    paid = {
+        entry.event.member
+        for entry in round_.of(MemberPenalised)
+        if entry.event.fault is MemberFault.FALSEHOOD
+    }
+    if 0 not in sessions:
+        yield f"round {number}: no report is published, so its verdict is not recomputed"
+    for client, stated, _ in _decided_audits(history, round_):
+        due = _outcome(ClientIndex(history.clients[client].event.index), sessions)
+        if due is None and stated is not Outcome.UNANSWERED:
+            yield (
+                f"round {number}: the words that led to the outcome {stated.name.lower()} of"
+                f" {client} are not published"
+            )
+    for session in sessions.values():
+        for member, reason in session.unusable.items():
+            yield f"round {number}: a message of {member} does not count: {reason}"
+        for index in sorted(session.clients):
+            if session.is_disputed(index):
+                yield (
+                    f"round {number}: a member complains of the answer of client {index}; whether"
+                    " it opens shows in the answer, which is not published"
+                )
+                continue
+            conclusion = session.conclusion(index)
+            for seat in conclusion.liars:
+                liar = round_.seats[seat]
+                ending = "paid for it" if liar in paid else "has not paid for it"
+                yield f"round {number}: {liar} lied about client {index}, and {ending}"
+            for dispute in conclusion.disputes:
+                suspects = " or ".join(round_.seats[seat] for seat in dispute.seats)
+                yield (
+                    f"round {number}: {suspects} lied about component {dispute.component} of client"
+                    f" {index}, and no standby has settled it"
+                )

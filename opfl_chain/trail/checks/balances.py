@@ -1,11 +1,11 @@
-"""Checks that no wei appears or is lost in any stake, any credit or the whole job."""
+"""Checks that no wei appears or is lost in any stake, any credit, the budget or the whole job."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
 
-from opfl_chain.chain.bindings.events import Credited, CreditWithdrawn, Distributed, Withdrawn
+from opfl_chain.chain.bindings import events
 from opfl_chain.trail.history import History
 from opfl_chain.trail.ledger import Ledger, final_ledger, movements
 from opfl_chain.trail.report import Finding, at, now
@@ -14,7 +14,7 @@ from opfl_chain.trail.report import Finding, at, now
 def check_balances(history: History) -> Iterator[Finding]:
     for entry, event, ledger in movements(history):
         before = ledger.stakes[event.role, event.owner]
-        if isinstance(event, Withdrawn):
+        if isinstance(event, events.Withdrawn):
             yield at(entry, "wei of the stake, all of which are taken", before, event.amount)
             continue
         after = Ledger(stakes=defaultdict(int, {(event.role, event.owner): before}))
@@ -36,9 +36,9 @@ def _credits(history: History) -> Iterator[Finding]:
     credit: dict[str, int] = defaultdict(int)
     for entry in history.trail.entries:
         event = entry.event
-        if isinstance(event, Credited):
+        if isinstance(event, events.Credited):
             credit[event.account] += event.amount
-        elif isinstance(event, CreditWithdrawn):
+        elif isinstance(event, events.CreditWithdrawn):
             yield at(
                 entry,
                 "wei of the credit, all of which are paid",
@@ -51,25 +51,29 @@ def _credits(history: History) -> Iterator[Finding]:
 
 
 def _final_balances(history: History, ledger: Ledger) -> Iterator[Finding]:
-    state = history.trail.final_state
+    state, trail = history.trail.final_state, history.trail
     for (role, owner), stake in state.stakes.items():
         wei = ledger.stakes[role, owner]
         yield now(f"wei of the {role.name.lower()}'s stake", wei, stake.balance, who=owner)
 
-    distributed = [entry.event for entry in history.trail.of(Distributed)]
+    distributed = [entry.event for entry in trail.of(events.Distributed)]
     burned = sum(event.burned for event in distributed)
-    paid = sum(event.to_treasury + event.to_committee for event in distributed)
+    credited = sum(event.to_treasury + event.to_members for event in distributed)
+    funded = sum(entry.event.amount for entry in trail.of(events.Funded))
+    paid = sum(entry.event.amount for entry in trail.of(events.Paid))
     pending = pending_wei(history)
-    held = sum(stake.balance for stake in state.stakes.values())
+    stakes = sum(stake.balance for stake in state.stakes.values())
+    yield now("wei of the budget", funded - paid, state.budget)
     yield now(
-        "wei that were locked are withdrawn, held, set aside, burned or paid out as credit",
-        sum(ledger.locked.values()),
-        sum(ledger.withdrawn.values()) + held + pending + burned + paid,
+        "wei that were locked or escrowed are withdrawn, held, set aside, burned, credited, paid"
+        " for work, refunded or left of the budget",
+        sum(ledger.locked.values()) + funded,
+        sum(ledger.withdrawn.values()) + stakes + pending + burned + credited + paid + state.budget,
     )
     if state.job_count == 1:  # with several jobs, these are sums over all of them
         yield now("wei that are burned", burned, state.burned)
-        yield now("wei of all credits", paid, _all_credit(history))
-        backed = held + pending + state.burned + sum(state.credits.values())
+        yield now("wei of all credits", credited, _all_credit(history))
+        backed = stakes + pending + state.burned + sum(state.credits.values()) + state.budget
         yield now(
             "wei that the contract owes and holds",
             f"at least {backed}",
@@ -78,11 +82,11 @@ def _final_balances(history: History, ledger: Ledger) -> Iterator[Finding]:
 
 
 def pending_wei(history: History) -> int:
-    """Return the wei set aside for slashes that are neither vetoed nor executed."""
-    return sum(s.requested.event.captured for s in history.slashes.values() if s.pending)
+    """Return the wei set aside for audits that are not decided."""
+    return sum(audit.held.event.held for audit in history.audits.values() if audit.ended is None)
 
 
 def _all_credit(history: History) -> int:
     """Return the sum of current and withdrawn credits."""
-    taken = sum(entry.event.amount for entry in history.trail.of(CreditWithdrawn))
+    taken = sum(entry.event.amount for entry in history.trail.of(events.CreditWithdrawn))
     return taken + sum(history.trail.final_state.credits.values())

@@ -12,17 +12,18 @@ from opfl_chain.trail.history import History, RoundHistory
 from opfl_chain.trail.report import Finding, at, now
 
 MAX_VOID_STREAK: Final = 8
-"""The number of consecutive void rounds that closes a job, as in the contract Jobs."""
+"""The number of consecutive void rounds that closes a job, as in the contract Rounds."""
 
 _OF_ACCOUNTS = (events.KeyRegistered, events.Credited, events.CreditWithdrawn)
 _ONCE_A_ROUND = (
     events.RoundOpened,
-    events.BatchCommitted,
+    events.RollCommitted,
     events.BeaconPublished,
     events.VerdictDecided,
     events.RoundFinalised,
     events.RoundVoided,
 )
+_AFTER_THE_ROLL = (events.PartialPublished, events.BeaconPublished, events.VerdictAttested)
 
 
 def check_order(history: History) -> Iterator[Finding]:
@@ -55,15 +56,8 @@ def _start(history: History) -> Iterator[Finding]:
     if first is None or first.opened is None:
         return
     opened = first.opened
-    joined = {
-        e.event.member for e in history.trail.of(events.MemberJoined) if e.place < opened.place
-    }
-    yield at(
-        opened,
-        "all members joined before the first round",
-        sorted(history.terms.members),
-        sorted(joined),
-    )
+    missing = [who for who in history.terms.members if not history.has_joined(who, opened.place)]
+    yield at(opened, "members that had not joined before the first round", [], missing)
     enrolled = [entry for entry in history.clients.values() if entry.place < opened.place]
     yield at(
         opened,
@@ -72,14 +66,17 @@ def _start(history: History) -> Iterator[Finding]:
         len(enrolled),
         holds=bool(enrolled),
     )
-    formed = history.after(opened, events.GroupFormed)
     yield at(
         opened,
-        "the group key is formed with the first round and only then",
-        1,
-        len(list(history.trail.of(events.GroupFormed))),
-        holds=formed is not None and [formed] == list(history.trail.of(events.GroupFormed)),
+        "the group key is formed with the first round",
+        "GroupFormed before",
+        None,
+        holds=history.before(opened, events.GroupFormed) is not None,
     )
+    # Every other one belongs to a seat change, which the check of seats looks at.
+    formed = list(history.trail.of(events.GroupFormed))
+    due = len(history.seat_changes) + 1
+    yield at(opened, "group keys that are formed", due, len(formed))
 
 
 def _round(history: History, round_: RoundHistory) -> Iterator[Finding]:
@@ -98,6 +95,15 @@ def _round(history: History, round_: RoundHistory) -> Iterator[Finding]:
                 f"after block {round_.opened.block}",
                 f"block {entry.block}",
                 holds=entry.place > round_.opened.place,
+            )
+    for entry in round_.entries:
+        if isinstance(entry.event, _AFTER_THE_ROLL):
+            yield at(
+                entry,
+                f"{entry.name} comes after the roll",
+                "RollCommitted before",
+                f"block {round_.roll.block}" if round_.roll is not None else None,
+                holds=round_.roll is not None and round_.roll.place < entry.place,
             )
     if round_.number > 0:
         previous = history.rounds.get(RoundNumber(round_.number - 1))

@@ -1,11 +1,18 @@
-"""The page of a job: participants, balances and rounds."""
+"""The page of a job: participants, seats, balances and rounds."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
 
-from opfl_chain.chain.bindings.events import Credited, CreditWithdrawn, Distributed
+from opfl_chain.chain.bindings.events import (
+    Claimed,
+    ClientCharged,
+    Credited,
+    CreditWithdrawn,
+    Distributed,
+    Refunded,
+)
 from opfl_chain.chain.bindings.types import Role
 from opfl_chain.protocol.identifiers import Address
 from opfl_chain.protocol.randomness import probability_of
@@ -43,15 +50,17 @@ def _body(history: History, digest: str) -> Iterator[html.Html]:
         (
             "round",
             ">opened in block",
-            ">committed",
+            ">on the roll",
             ">audited",
             "verdict",
-            ">slashed for good",
+            ">charged",
             "model after",
             "outcome",
         ),
         [_round_row(history, round_) for round_ in history.rounds.values()],
     )
+    yield html.heading("Seats")
+    yield _seats(history)
     yield html.heading("Money")
     yield _balances(history)
     yield _sums(history)
@@ -67,20 +76,21 @@ def _body(history: History, digest: str) -> Iterator[html.Html]:
 
 def _round_row(history: History, round_: RoundHistory) -> tuple[html.Html, ...]:
     taken = sum(
-        slash.executed.event.amount
-        for (number, _), slash in history.slashes.items()
-        if number == round_.number and slash.executed is not None
+        audit.ended.event.amount
+        for (number, _), audit in history.audits.items()
+        if number == round_.number
+        and audit.ended is not None
+        and isinstance(audit.ended.event, ClientCharged)
     )
-    relayed = round_.batch.event.count if round_.batch is not None else 0
-    participants = history.participants(round_)
-    audited = sum(round_.is_audited(client) for client in participants)
+    known = history.contributors(round_)
+    audited = sum(round_.is_audited(client) for client in known)
     settled = round_.beacon is not None or bool(round_.attested)
     final = round_.finalised
     return (
         html.link(words.round_file(round_.number), f"round {round_.number}"),
         html.text(round_.opened.block if round_.opened is not None else ""),
-        html.text(len(round_.direct) + relayed),
-        html.text(f"{audited} of {len(participants)}" if settled else ""),
+        html.text(round_.roll.event.count if round_.roll is not None else ""),
+        html.text(f"{audited} of {len(known)}" if settled else ""),
         words.verdict_summary(round_),
         html.money(taken),
         html.hexed(final.event.model_hash) if final is not None else html.text("as before"),
@@ -88,38 +98,56 @@ def _round_row(history: History, round_: RoundHistory) -> tuple[html.Html, ...]:
     )
 
 
+def _seats(history: History) -> html.Html:
+    names = words.Names(history)
+    rows = [
+        (html.text("first round"), *map(names.shown, history.terms.members)),
+        *(
+            (
+                html.text(f"from block {change.block}"),
+                *map(names.shown, history.seats_at((change.block, change.log_index + 1))),
+            )
+            for change in history.seat_changes
+        ),
+    ]
+    return html.table(("", "seat 0", "seat 1", "seat 2"), rows)
+
+
 def _balances(history: History) -> html.Html:
     ledger, names = final_ledger(history), words.Names(history)
-    slashed: dict[tuple[Role, Address], int] = defaultdict(int)
+    taken: dict[tuple[Role, Address], int] = defaultdict(int)
+    credited: dict[Address, int] = defaultdict(int)
+    claimed: dict[Address, int] = defaultdict(int)
+    withdrawn: dict[Address, int] = defaultdict(int)
     for distribution in history.distributions:
         role = Role.CLIENT if distribution.payer is None else Role.MEMBER
-        slashed[role, distribution.cause.who or ""] += distribution.cause.event.amount
-    earned: dict[Address, int] = defaultdict(int)
-    paid: dict[Address, int] = defaultdict(int)
-    for distribution in history.distributions:
+        taken[role, distribution.cause.who or ""] += distribution.cause.event.amount
         for entry in distribution.credited:
-            earned[entry.event.account] += entry.event.amount
-    for withdrawn in history.trail.of(CreditWithdrawn):
-        paid[withdrawn.event.account] += withdrawn.event.amount
+            credited[entry.event.account] += entry.event.amount
+    for claim in history.trail.of(Claimed):
+        claimed[claim.event.account] += claim.event.amount
+    for paid in history.trail.of(CreditWithdrawn):
+        withdrawn[paid.event.account] += paid.event.amount
     owners = [(Role.CLIENT, client) for client in history.clients]
-    owners += [(Role.MEMBER, member) for member in history.terms.members]
+    owners += [(Role.MEMBER, member) for member in history.roster]
     rows = []
+    blank = html.text("")
     for role, owner in owners:
-        name = names.client(owner) if role is Role.CLIENT else names.of(owner)
-        member = role is Role.MEMBER
+        is_member = role is Role.MEMBER
+        name = names.of(owner) if is_member else names.client(owner)
         rows.append(
             (
                 html.Html(f"{html.text(name)} {html.code(owner)}"),
                 html.money(ledger.locked[role, owner]),
-                html.money(slashed[role, owner]),
+                html.money(taken[role, owner]),
                 html.money(ledger.withdrawn[role, owner]),
                 html.money(ledger.stakes[role, owner]),
-                html.money(earned[owner]) if member else html.text(""),
-                html.money(paid[owner]) if member else html.text(""),
+                html.money(claimed[owner]),
+                html.money(credited[owner]) if is_member else blank,
+                html.money(withdrawn[owner]) if is_member else blank,
             )
         )
     treasury = history.terms.treasury
-    blank = html.text("")
     rows.append(
         (
             html.Html(f"treasury {html.code(treasury)}"),
@@ -127,28 +155,36 @@ def _balances(history: History) -> html.Html:
             blank,
             blank,
             blank,
-            html.money(earned[treasury]),
-            html.money(paid[treasury]),
+            blank,
+            html.money(credited[treasury]),
+            html.money(withdrawn[treasury]),
         )
     )
-    columns = ("", ">locked", ">slashed", ">taken back", ">stake", ">earned", ">credit paid")
+    columns = ("", ">locked", ">lost", ">taken back", ">stake", ">pay", ">credited", ">credit paid")
     return html.table(columns, rows)
 
 
 def _sums(history: History) -> html.Html:
-    ledger = final_ledger(history)
-    distributed = [entry.event for entry in history.trail.of(Distributed)]
-    credited = sum(entry.event.amount for entry in history.trail.of(Credited))
+    ledger, trail = final_ledger(history), history.trail
+    distributed = [entry.event for entry in trail.of(Distributed)]
+    credited = sum(entry.event.amount for entry in trail.of(Credited))
+    funded = history.created.event.budget
+    claimed = sum(entry.event.amount for entry in trail.of(Claimed))
+    refunded = sum(entry.event.amount for entry in trail.of(Refunded))
     return html.facts(
         [
             ("locked", html.text(ether(sum(ledger.locked.values())))),
             ("taken back", html.text(ether(sum(ledger.withdrawn.values())))),
             ("held as stakes", html.text(ether(sum(ledger.stakes.values())))),
-            ("set aside for pending slashes", html.text(ether(pending_wei(history)))),
+            ("set aside for undecided audits", html.text(ether(pending_wei(history)))),
             ("burned", html.text(ether(sum(event.burned for event in distributed)))),
             ("to the treasury", html.text(ether(sum(event.to_treasury for event in distributed)))),
-            ("to members", html.text(ether(sum(event.to_committee for event in distributed)))),
+            ("to other members", html.text(ether(sum(event.to_members for event in distributed)))),
             ("credited to these accounts, by all jobs", html.text(ether(credited))),
+            ("budget", html.text(ether(funded))),
+            ("paid for work", html.text(ether(claimed))),
+            ("refunded", html.text(ether(refunded))),
+            ("left of the budget", html.text(ether(funded - claimed - refunded))),
         ]
     )
 
@@ -156,20 +192,17 @@ def _sums(history: History) -> html.Html:
 def _terms(history: History) -> html.Html:
     terms, created = history.terms, history.created
     rate = float(probability_of(terms.audit_rate))
-    split = terms.split
     return html.facts(
         [
             ("created", html.text(f"in block {created.block} by {created.event.creator}")),
             ("audit rate", html.text(f"{rate:.4g}")),
             ("deposit of a client", html.text(ether(terms.client_deposit))),
             ("stake of a member", html.text(ether(terms.member_stake))),
-            (
-                "split of slashes",
-                html.text(
-                    f"{split.burn / 100:g}% burned, {split.treasury / 100:g}% treasury,"
-                    f" {split.committee / 100:g}% committee"
-                ),
-            ),
+            ("pay for a contribution", html.text(ether(terms.pay.client))),
+            ("pay for a seat", html.text(ether(terms.pay.member))),
+            ("treasury's part of penalties", html.text(f"{terms.treasury_share / 100:g}%")),
+            ("fewest contributions to a sum", html.text(terms.fewest_contributions)),
+            ("rolls", html.text("public" if terms.public_roll else "roots only")),
             *(
                 (f"penalty, {name.replace('_', ' ')}", html.text(ether(wei)))
                 for name, wei in vars(terms.penalties).items()
@@ -179,6 +212,7 @@ def _terms(history: History) -> html.Html:
                 html.text(", ".join(f"{name} {n}" for name, n in vars(terms.phases).items())),
             ),
             ("unbonding delay", html.text(f"{terms.unbonding_delay} blocks")),
+            ("unlock delay", html.text(f"{terms.unlock_delay} blocks")),
             ("first model", html.hexed(terms.model_hash, whole=True)),
             ("policy", html.hexed(terms.policy_hash, whole=True)),
             ("boundary", html.hexed(terms.boundary_hash, whole=True)),

@@ -1,21 +1,21 @@
-"""The page of a round: commitments, audits, verdicts, slashes and penalties."""
+"""The page of a round: roll, audits, verdicts, charges, penalties and pay."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from opfl_chain.chain.bindings.events import MemberPenalised
-from opfl_chain.protocol.identifiers import Address
-from opfl_chain.protocol.verdict import Verdict
+from opfl_chain.chain.bindings.events import Claimed, MemberPenalised
+from opfl_chain.protocol.identifiers import Address, ClientIndex
+from opfl_chain.protocol.verdict import passed_clients, verdict_hash
 from opfl_chain.render import html
-from opfl_chain.trail.history import History, RoundHistory, attested_hash, read_verdict
+from opfl_chain.trail.history import History, RoundHistory
+from opfl_chain.trail.limits import failed
 from opfl_chain.trail.pages.words import (
     Names,
+    audit_chip,
     event_table,
     outcome_chip,
-    reason_words,
     round_file,
-    slash_chip,
     verdict_words,
 )
 
@@ -30,14 +30,14 @@ def _body(history: History, round_: RoundHistory, names: Names) -> Iterator[html
     yield html.heading(f"Round {round_.number}", 1)
     yield outcome_chip(round_)
     yield _models(round_)
-    yield html.heading("Contributions")
+    yield html.heading("Roll")
     yield _contributions(history, round_, names)
     yield html.heading("Beacon")
-    yield _beacon(history, round_, names)
+    yield _beacon(round_, names)
     yield html.heading("Verdicts")
-    yield _verdicts(history, round_, names)
-    yield html.heading("Slashes")
-    yield _slashes(history, round_, names)
+    yield _verdicts(round_, names)
+    yield html.heading("Audits that did not pass")
+    yield _audits(history, round_, names)
     yield html.heading("Penalties of members")
     yield html.table(
         ("member", "fault", ">amount", ">in block"),
@@ -53,6 +53,14 @@ def _body(history: History, round_: RoundHistory, names: Names) -> Iterator[html
     )
     yield html.heading("Where the money went")
     yield _distributions(history, round_, names)
+    yield html.heading("Pay")
+    yield html.table(
+        ("paid to", ">amount", ">in block"),
+        [
+            (names.shown(e.event.account), html.money(e.event.amount), html.text(e.block))
+            for e in round_.of(Claimed)
+        ],
+    )
     yield html.heading("Phases")
     yield _phases(round_)
     yield html.folded(f"All {len(round_.entries)} events", event_table(round_.entries))
@@ -69,7 +77,11 @@ def _navigation(history: History, round_: RoundHistory) -> html.Html:
 def _models(round_: RoundHistory) -> html.Html:
     before = round_.opened.event.model_hash if round_.opened is not None else b""
     final = round_.finalised
-    pairs = [("model before", html.hexed(before, whole=True))]
+    opening = round_.opened.event.opening if round_.opened is not None else b""
+    pairs = [
+        ("opening", html.hexed(opening, whole=True)),
+        ("model before", html.hexed(before, whole=True)),
+    ]
     if final is not None:
         pairs.append(("model after", html.hexed(final.event.model_hash, whole=True)))
         pairs.append(("aggregate", html.hexed(final.event.aggregate_hash, whole=True)))
@@ -79,27 +91,29 @@ def _models(round_: RoundHistory) -> html.Html:
 
 
 def _contributions(history: History, round_: RoundHistory, names: Names) -> html.Html:
-    verdict = round_.verdict
+    if round_.roll is None:
+        return html.note(html.text("none"))
+    commitments = dict(round_.pairs or ())
     rows = []
-    for client in history.participants(round_):
+    for client in history.contributors(round_):
         index = history.clients[client].event.index
-        direct = round_.direct.get(client)
+        commitment = commitments.get(ClientIndex(index))
         rows.append(
             (
-                html.Html(f"{html.text(names.client(client))}"),
-                html.hexed(direct.event.commitment)
-                if direct is not None
-                else html.text("in the batch"),
+                html.text(names.client(client)),
+                html.hexed(commitment) if commitment is not None else html.text("not public"),
                 _audited(round_, client),
-                _judgement(verdict, index),
+                _judgement(round_, index),
             )
         )
-    parts = [html.table(("client", "commitment", "audited", "verdict"), rows)]
-    if round_.batch is not None:
-        batch = round_.batch
-        words = html.text(f"A batch of {batch.event.count} in block {batch.block}, root ")
-        parts.append(html.note(html.Html(f"{words}{html.hexed(batch.event.root)}")))
-    return html.join(parts)
+    roll = round_.roll
+    words = html.text(f"{roll.event.count} contributions, in block {roll.block}, root ")
+    return html.join(
+        (
+            html.table(("client", "commitment", "audited", "verdict"), rows),
+            html.note(html.Html(f"{words}{html.hexed(roll.event.root)}")),
+        )
+    )
 
 
 def _audited(round_: RoundHistory, client: Address) -> html.Html:
@@ -108,18 +122,14 @@ def _audited(round_: RoundHistory, client: Address) -> html.Html:
     return html.chip("audited", "warn") if round_.is_audited(client) else html.text("no")
 
 
-def _judgement(verdict: Verdict | None, index: int) -> html.Html:
-    if verdict is None:
+def _judgement(round_: RoundHistory, index: int) -> html.Html:
+    if round_.passed is None:
         return html.text("")
-    if index in verdict.passed:
-        return html.chip("passed", "good")
-    for fault in verdict.faults:
-        if fault.client == index:
-            return html.chip(reason_words(fault.reason), "bad")
-    return html.text("not judged")
+    passed = index in round_.passed
+    return html.chip("passed", "good") if passed else html.chip("did not pass", "bad")
 
 
-def _beacon(history: History, round_: RoundHistory, names: Names) -> html.Html:
+def _beacon(round_: RoundHistory, names: Names) -> html.Html:
     parts = []
     if round_.beacon is not None:
         published = round_.beacon
@@ -132,12 +142,12 @@ def _beacon(history: History, round_: RoundHistory, names: Names) -> html.Html:
                 ]
             )
         )
-    elif round_.schedule is not None:
+    elif round_.roll is not None and round_.schedule is not None:
         words = f"None: past block {round_.schedule.beacon} without one, everyone is audited."
         parts.append(html.note(html.text(words)))
     if round_.partials:
         rows = []
-        for member in history.terms.members:
+        for member in round_.seats:
             entry = round_.partials.get(member)
             if entry is None:
                 row = (names.shown(member), html.chip("withheld", "bad"), html.text(""))
@@ -152,65 +162,46 @@ def _beacon(history: History, round_: RoundHistory, names: Names) -> html.Html:
     return html.join(parts)
 
 
-def _verdicts(history: History, round_: RoundHistory, names: Names) -> html.Html:
+def _verdicts(round_: RoundHistory, names: Names) -> html.Html:
     rows = []
-    for member in history.terms.members:
+    blank = html.text("")
+    for member in round_.seats:
         entry = round_.attested.get(member)
         if entry is None:
-            rows.append(
-                (
-                    names.shown(member),
-                    html.chip("silent", "warn"),
-                    html.text(""),
-                    html.text(""),
-                    html.text(""),
-                )
-            )
+            rows.append((names.shown(member), html.chip("silent", "warn"), blank, blank, blank))
             continue
-        verdict = read_verdict(entry)
         if not round_.majority:
             side = html.chip("no majority", "warn")
         else:
             agrees = member in round_.majority
             side = html.chip("majority", "good") if agrees else html.chip("dissents", "bad")
+        passes = entry.event.passes
         rows.append(
             (
                 names.shown(member),
                 side,
-                verdict_words(verdict) if verdict is not None else html.chip("no verdict", "bad"),
-                _faults(history, verdict, names),
-                html.hexed(attested_hash(entry)),
+                verdict_words(round_, passed_clients(passes)),
+                html.code("0x" + passes.hex()),
+                html.hexed(verdict_hash(passes)),
             )
         )
-    return html.table(("member", "", "verdict", "faults", "hash"), rows)
+    return html.table(("member", "", "verdict", "bitmap", "hash"), rows)
 
 
-def _faults(history: History, verdict: Verdict | None, names: Names) -> html.Html:
-    if verdict is None:
-        return html.text("")
-    lines = []
-    for fault in verdict.faults:
-        client = history.client_at.get(fault.client)
-        who = names.client(client) if client is not None else f"no client {fault.client}"
-        lines.append(html.text(f"{who}: {reason_words(fault.reason)}"))
-    return html.Html("<br>".join(lines))
-
-
-def _slashes(history: History, round_: RoundHistory, names: Names) -> html.Html:
-    return html.table(
-        ("client", "reason", ">set aside", ">requested in block", "outcome"),
-        [
+def _audits(history: History, round_: RoundHistory, names: Names) -> html.Html:
+    rows = []
+    for client in failed(history, round_):
+        audit = history.audits.get((round_.number, client))
+        held = audit.held if audit is not None else None
+        rows.append(
             (
-                html.Html(html.text(names.client(client))),
-                html.text(slash.requested.event.reason.name.lower().replace("_", " ")),
-                html.money(slash.requested.event.captured),
-                html.text(slash.requested.block),
-                slash_chip(slash),
+                html.text(names.client(client)),
+                html.money(held.event.held) if held is not None else html.text(""),
+                html.text(held.block if held is not None else ""),
+                audit_chip(audit),
             )
-            for (number, client), slash in history.slashes.items()
-            if number == round_.number
-        ],
-    )
+        )
+    return html.table(("client", ">set aside", ">held in block", "outcome"), rows)
 
 
 def _distributions(history: History, round_: RoundHistory, names: Names) -> html.Html:
@@ -219,20 +210,18 @@ def _distributions(history: History, round_: RoundHistory, names: Names) -> html
         cause, found = distribution.cause, distribution.distributed
         if cause.round != round_.number or found is None:
             continue
-        members = [
-            entry for entry in distribution.credited if entry.event.account in round_.majority
-        ]
+        members = [entry for entry in distribution.credited if entry.event.account in round_.seats]
         rows.append(
             (
                 names.shown(cause.who),
                 html.money(cause.event.amount),
                 html.money(found.event.burned),
                 html.money(found.event.to_treasury),
-                html.money(found.event.to_committee),
+                html.money(found.event.to_members),
                 html.text(", ".join(names.of(entry.event.account) for entry in members)),
             )
         )
-    return html.table(("from", ">amount", ">burned", ">treasury", ">committee", "paid to"), rows)
+    return html.table(("from", ">amount", ">burned", ">treasury", ">members", "paid to"), rows)
 
 
 def _phases(round_: RoundHistory) -> html.Html:
@@ -240,12 +229,13 @@ def _phases(round_: RoundHistory) -> html.Html:
         return html.note(html.text("not opened"))
     schedule, opened = round_.schedule, round_.opened.block
     spans = [
-        ("commit", opened, schedule.commit),
-        ("beacon", schedule.commit + 1, schedule.beacon),
-        ("deliver", schedule.beacon + 1, schedule.deliver),
-        ("attest", schedule.deliver + 1, schedule.attest),
+        ("deliver", opened, schedule.deliver),
+        ("roll", schedule.deliver + 1, schedule.roll),
+        ("beacon", schedule.roll + 1, schedule.beacon),
+        ("answer", schedule.beacon + 1, schedule.answer),
+        ("attest", schedule.answer + 1, schedule.attest),
         ("finalise", schedule.attest + 1, schedule.finalise),
-        ("request slashes", schedule.attest + 1, schedule.request),
+        ("response", schedule.attest + 1, schedule.response),
     ]
     return html.table(
         ("phase", ">first block", ">last block"),

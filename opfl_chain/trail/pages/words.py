@@ -1,16 +1,17 @@
-"""Words of the pages: names of participants and files, verdicts, slashes and events."""
+"""Words of the pages: names of participants and files, verdicts, audits and events."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from typing import Any
 
+from opfl_chain.chain.bindings.events import ClientAcquitted, ClientCharged
+from opfl_chain.chain.bindings.types import Outcome
 from opfl_chain.chain.contracts.contract import Event
-from opfl_chain.protocol.identifiers import Address
-from opfl_chain.protocol.verdict import FaultReason, Verdict
+from opfl_chain.protocol.identifiers import Address, ClientIndex
 from opfl_chain.render.html import Html, chip, code, join, table, text
 from opfl_chain.trail.canonical import readable
-from opfl_chain.trail.history import History, RoundHistory, Slash
+from opfl_chain.trail.history import Audit, History, RoundHistory
 from opfl_chain.trail.record import Entry
 
 _LONGEST = 66  # a hash in full
@@ -27,9 +28,10 @@ class Names:
         self._names: dict[Address, list[str]] = {}
         for address, name in (
             *((m, f"member {i}") for i, m in enumerate(history.terms.members)),
+            *((m, f"standby {i}") for i, m in enumerate(history.terms.standbys)),
             *((c, f"client {e.event.index}") for c, e in history.clients.items()),
             (history.terms.treasury, "treasury"),
-            (history.terms.relayer, "relayer"),
+            (history.created.event.creator, "creator"),
         ):
             self._names.setdefault(address, []).append(name)
         self._clients = {client: f"client {e.event.index}" for client, e in history.clients.items()}
@@ -58,33 +60,42 @@ def outcome_chip(round_: RoundHistory) -> Html:
 
 
 def verdict_summary(round_: RoundHistory) -> Html:
-    if round_.verdict is None:
+    if round_.passed is None:
         return chip("no majority", "warn") if round_.over else text("")
-    return verdict_words(round_.verdict)
+    return verdict_words(round_, round_.passed)
 
 
-def verdict_words(verdict: Verdict) -> Html:
-    passed = chip(f"{len(verdict.passed)} passed", "good")
-    if not verdict.faults:
-        return passed
-    return join((passed, chip(f"{len(verdict.faults)} at fault", "bad")), " ")
+def verdict_words(round_: RoundHistory, passed: Set[ClientIndex]) -> Html:
+    """Return how many contributions on the roll passed, and how many did not."""
+    shown = chip(f"{len(passed)} passed", "good")
+    count = round_.roll.event.count if round_.roll is not None else 0
+    if len(passed) >= count:
+        return shown
+    return join((shown, chip(f"{count - len(passed)} did not", "bad")), " ")
 
 
-def reason_words(reason: FaultReason) -> str:
+def outcome_words(outcome: Outcome) -> str:
     return {
-        FaultReason.COMMITMENT_MISMATCH: "shares do not open the commitment",
-        FaultReason.NOT_DELIVERED: "shares not delivered",
-        FaultReason.INPUT_NOT_COMMITTED: "input not in the data set",
-        FaultReason.REPLAY_OUTSIDE: "replay outside the boundary",
-    }[reason]
+        Outcome.NONE: "no outcome",
+        Outcome.PASSED: "passed",
+        Outcome.OUTSIDE: "outside the boundary",
+        Outcome.UNANSWERED: "not answered in time",
+    }[outcome]
 
 
-def slash_chip(slash: Slash) -> Html:
-    if slash.executed is not None:
-        return chip(f"executed in block {slash.executed.block}", "bad")
-    if slash.vetoed is not None:
-        return chip(f"vetoed in block {slash.vetoed.block}", "good")
-    return chip(f"pending, executable from block {slash.requested.event.executable_at}", "warn")
+def audit_chip(audit: Audit | None) -> Html:
+    """Return how an audit that did not pass in its round ended."""
+    if audit is None:
+        return chip("not held yet", "warn")
+    ended = audit.ended
+    if ended is None:
+        return chip("undecided", "warn")
+    if isinstance(ended.event, ClientCharged):
+        words = f"charged in block {ended.block}: {outcome_words(ended.event.outcome)}"
+        return chip(words, "bad")
+    if isinstance(ended.event, ClientAcquitted):
+        return chip(f"acquitted in block {ended.block}", "good")
+    return chip(f"unlocked in block {ended.block}: nobody was left to decide", "warn")
 
 
 def event_table(entries: Iterable[Entry[Event]]) -> Html:

@@ -4,99 +4,78 @@ pragma solidity 0.8.37;
 import {Statements} from "contracts/libraries/Statements.sol";
 import {
     AUDIT_ALWAYS,
-    BatchProof,
+    Charge,
+    ChargeStatus,
     ClientStatus,
     JobId,
-    JobProgress,
     JobTerms,
     MemberFault,
-    Penalties,
-    Phases,
-    Reason,
+    Outcome,
+    Progress,
     Role,
+    RollEntry,
     roundOf,
     RoundId,
     RoundStatus,
-    Schedule,
-    Slash,
-    SlashStatus,
-    Split,
-    Verdict
+    Schedule
 } from "contracts/Types.sol";
-import {MerkleTree} from "../support/MerkleTree.sol";
 import {Protocol} from "../support/Protocol.sol";
 
-/// @dev All of them enrol in every job.
+/// @dev All of them enrol in every job. The first two are honest and always there.
 uint256 constant CLIENTS = 5;
+uint256 constant HONEST = 3;
 
-/// @title Plays whole jobs with honest and cheating clients and members, as the dice fall
-/// @notice Every action is either valid by the handler's own account of what happened, and then must
-/// succeed, or not, and then is tried all the same and must be refused.
+/// @title Plays whole jobs with cheating clients and one bad member, as the dice fall
+/// @notice Honest members do their duties in time. Every action is either valid by the handler's own
+/// account of what happened, and then must succeed, or not, and then is tried all the same and must
+/// be refused: what succeeds against the rules is a breach.
 contract Handler is Protocol {
     /// @dev What the handler knows of a round, apart from what the contracts say.
     struct Play {
-        uint256 openedAt;
-        bool committed;
+        uint256 onRoll;
+        /// clients whose audit did not pass; of these, who was only away
+        uint256 failed;
+        uint256 away;
+        uint256 passed;
         bool attested;
-        /// bit i: client i committed directly, has a leaf in the batch, is faulted
-        uint256 direct;
-        uint256 batch;
-        uint256 faulted;
-        /// bit m: member m published a partial, withheld the beacon, was silent, dissented
+        bytes32 verdict;
+        /// bit n: number n of the roster published a partial
         uint256 partials;
-        uint256 withheld;
-        uint256 silent;
-        uint256 dissented;
-        bool decided;
-        bool decidedBeforeDelivery;
-        Reason[CLIENTS] conduct;
-        Verdict verdict;
-        Verdict dissent;
     }
 
-    /// @dev A slash that was requested.
-    struct Charge {
+    /// @dev An audit that did not pass.
+    struct Failure {
         RoundId round;
         uint256 client;
-        /// what the client had, and what the reason costs at most
-        uint96 depositBefore;
-        uint96 penalty;
-        uint256 vetoes;
-        uint256 executions;
+        uint256 charges;
+        uint256 releases;
     }
 
-    /// @dev The money of one client in one job.
-    struct Purse {
-        uint256 paidIn;
-        uint256 withdrawn;
-        /// what is set aside or gone for slashes that were not vetoed
-        uint256 charged;
-        uint256 leftAt;
-        bool everFaulted;
-    }
-
-    uint256 internal constant SLOTS = 3;
-    uint256 internal constant MAX_JOBS = 9;
+    uint256 internal constant SLOTS = 2;
+    uint256 internal constant MAX_JOBS = 6;
 
     JobId[] public allJobs;
     JobId[SLOTS] internal slots;
-    RoundId[] internal rounds;
-    Charge[] internal charges;
+    RoundId[] internal played;
+    Failure[] internal failures;
     mapping(RoundId => Play) internal plays;
-    mapping(JobId => mapping(uint256 => Purse)) internal purses;
-    mapping(RoundId => mapping(uint256 => uint256)) public requests;
-    mapping(RoundId => mapping(uint256 => mapping(MemberFault => bool))) internal penalised;
 
-    /// @dev All that slashes and penalties took, and all credits that were paid out.
-    uint256 public distributed;
-    uint256 public creditsPaid;
-    /// @dev Set when something succeeded that the handler's account says must not.
-    bool public withdrewDuringAudit;
-    bool public slashedAfterWithdrawal;
-    bool public slashedTwice;
-    bool public slashedWithoutFault;
+    /// @dev Of a job: the bad number of the roster, and the rounds at its end.
+    mapping(JobId => uint256) internal bad;
+    mapping(JobId => uint256) internal roundsAtClose;
 
-    /// @dev How often something happened, to know that the run was worth anything.
+    /// @dev Of a stake: all that was paid in and taken out.
+    mapping(JobId => mapping(Role => mapping(address => uint256))) public paidIn;
+    mapping(JobId => mapping(Role => mapping(address => uint256))) public takenOut;
+    mapping(RoundId => mapping(Role => mapping(address => uint256))) public claims;
+    mapping(JobId => mapping(address => uint256)) public charged;
+    mapping(JobId => mapping(address => uint256)) public held;
+
+    uint256 public received;
+    uint256 public sent;
+
+    /// @dev What succeeded against the rules, and how often what happened.
+    mapping(string => uint256) public breaches;
     mapping(string => uint256) public count;
     uint256 private _salt;
 
@@ -114,21 +93,22 @@ contract Handler is Protocol {
 
     /// @dev Any action, for tests that roll the dice themselves.
     function act(uint256 dice) external {
-        function(uint256)[14] memory actions = [
+        function(uint256)[15] memory actions = [
             _waitBlocks,
             _advance,
             _advance,
             _advance,
             _advance,
-            _request,
-            _accuseFalsely,
-            _veto,
-            _execute,
+            _hold,
+            _hold,
+            _decideAudit,
+            _attack,
             _penalise,
-            _topUp,
-            _unbond,
-            _withdraw,
-            _withdrawCredit
+            _changeSeat,
+            _claim,
+            _refund,
+            _topUpOrLeave,
+            _withdraw
         ];
         dice = _mix(dice);
         actions[dice % actions.length](dice >> 8);
@@ -148,40 +128,40 @@ contract Handler is Protocol {
         _advance(_mix(dice));
     }
 
-    function request(uint256 dice) external {
-        _request(_mix(dice));
+    function hold(uint256 dice) external {
+        _hold(_mix(dice));
     }
 
-    function accuseFalsely(uint256 dice) external {
-        _accuseFalsely(_mix(dice));
+    function decideAudit(uint256 dice) external {
+        _decideAudit(_mix(dice));
     }
 
-    function veto(uint256 dice) external {
-        _veto(_mix(dice));
-    }
-
-    function execute(uint256 dice) external {
-        _execute(_mix(dice));
+    function attack(uint256 dice) external {
+        _attack(_mix(dice));
     }
 
     function penalise(uint256 dice) external {
         _penalise(_mix(dice));
     }
 
-    function topUp(uint256 dice) external {
-        _topUp(_mix(dice));
+    function changeSeat(uint256 dice) external {
+        _changeSeat(_mix(dice));
     }
 
-    function unbond(uint256 dice) external {
-        _unbond(_mix(dice));
+    function claim(uint256 dice) external {
+        _claim(_mix(dice));
+    }
+
+    function refund(uint256 dice) external {
+        _refund(_mix(dice));
+    }
+
+    function topUpOrLeave(uint256 dice) external {
+        _topUpOrLeave(_mix(dice));
     }
 
     function withdraw(uint256 dice) external {
         _withdraw(_mix(dice));
-    }
-
-    function withdrawCredit(uint256 dice) external {
-        _withdrawCredit(_mix(dice));
     }
 
     // ---- what the invariants read ----
@@ -190,668 +170,731 @@ contract Handler is Protocol {
         return address(deposits).balance;
     }
 
-    /// @dev Stakes, what is set aside, credits and burn.
+    /// @dev Stakes, what is set aside, budgets, credits and burn.
     function liabilities() external view returns (uint256 sum) {
         for (uint256 j = 0; j < allJobs.length; ++j) {
+            JobId job = allJobs[j];
             for (uint256 i = 0; i < CLIENTS; ++i) {
-                sum += depositOf(allJobs[j], i);
+                sum += depositOf(job, i);
             }
-            for (uint256 i = 0; i < 3; ++i) {
-                sum += stakeOf(allJobs[j], i);
+            for (uint256 i = 0; i < ROSTER; ++i) {
+                sum += stakeOf(job, i);
             }
+            sum += deposits.budgetOf(job);
         }
-        for (uint256 i = 0; i < charges.length; ++i) {
-            Slash memory slash = _slashOf(charges[i]);
-            if (slash.status == SlashStatus.Requested) sum += slash.captured;
+        for (uint256 i = 0; i < failures.length; ++i) {
+            Charge memory found = _chargeOf(failures[i]);
+            if (found.status == ChargeStatus.Held) sum += found.held;
         }
-        sum += _credits() + deposits.creditOf(treasury) + deposits.burned();
+        for (uint256 i = 0; i < ROSTER; ++i) {
+            sum += deposits.creditOf(members[i].addr);
+        }
+        sum += deposits.creditOf(treasury) + deposits.burned();
+    }
+
+    /// @dev What may be left when everybody has gone.
+    function dues() external view returns (uint256) {
+        return deposits.burned() + deposits.creditOf(treasury);
     }
 
     function jobCount() external view returns (uint256) {
         return allJobs.length;
     }
 
-    function chargeCount() external view returns (uint256) {
-        return charges.length;
+    function failureCount() external view returns (uint256) {
+        return failures.length;
     }
 
-    function chargeAt(uint256 i) external view returns (Charge memory, Slash memory) {
-        return (charges[i], _slashOf(charges[i]));
+    function failureAt(uint256 i) external view returns (Failure memory, Charge memory) {
+        return (failures[i], _chargeOf(failures[i]));
     }
 
-    function purseOf(JobId job, uint256 client) external view returns (Purse memory) {
-        return purses[job][client];
+    /// @dev What is held of a client's deposit.
+    function heldOf(JobId job, uint256 client) public view returns (uint256) {
+        return held[job][clients[client].addr];
     }
 
-    /// @dev What the client has lost so far: what it paid in and neither has nor has withdrawn.
+    /// @dev What a client has lost for good: paid in, not taken out, not in the stake, not held.
     function lossOf(JobId job, uint256 client) external view returns (uint256) {
-        Purse memory purse = purses[job][client];
-        return purse.paidIn - purse.withdrawn - depositOf(job, client);
+        address addr = clients[client].addr;
+        return paidIn[job][Role.Client][addr] - takenOut[job][Role.Client][addr]
+            - depositOf(job, client) - heldOf(job, client);
     }
 
-    /// @dev Where all that was distributed is.
-    function distributedAndFound() external view returns (uint256) {
-        return deposits.burned() + deposits.creditOf(treasury) + _credits() + creditsPaid;
+    function stakeLossOf(JobId job, uint256 member) external view returns (uint256) {
+        address addr = members[member].addr;
+        return
+            paidIn[job][Role.Member][addr] - takenOut[job][Role.Member][addr] - stakeOf(job, member);
     }
 
-    /// @dev What the contract may still hold when everybody has gone.
-    function dues() external view returns (uint256) {
-        return deposits.burned() + deposits.creditOf(treasury);
+    function chargedOf(JobId job, uint256 client) external view returns (uint256) {
+        return charged[job][clients[client].addr];
+    }
+
+    function isBad(JobId job, uint256 member) public view returns (bool) {
+        return bad[job] == member;
+    }
+
+    /// @dev Whether seats are three different accounts that have staked.
+    function seatsAreSound(JobId job) external view returns (bool) {
+        address[3] memory seated = jobs.seats(job);
+        for (uint256 seat = 0; seat < 3; ++seat) {
+            jobs.numberOf(job, seated[seat]);
+            if (paidIn[job][Role.Member][seated[seat]] < MEMBER_STAKE) return false;
+        }
+        return seated[0] != seated[1] && seated[1] != seated[2] && seated[0] != seated[2];
+    }
+
+    function earnedWithin(JobId job) external view returns (bool) {
+        uint256 earned = rounds.earned(job);
+        bool backed = deposits.budgetOf(job) + rewards.paid(job) >= earned;
+        return earned <= deposits.fundedOf(job) && backed;
+    }
+
+    function verdictsStand() external view returns (bool) {
+        for (uint256 i = 0; i < played.length; ++i) {
+            bytes32 seen = plays[played[i]].verdict;
+            if (seen != 0 && rounds.verdictHashOf(played[i]) != seen) return false;
+        }
+        return true;
+    }
+
+    function closedStayClosed() external view returns (bool) {
+        for (uint256 j = 0; j < allJobs.length; ++j) {
+            Progress memory state = rounds.progress(allJobs[j]);
+            if (state.closed && state.nextRound != roundsAtClose[allJobs[j]]) return false;
+        }
+        return true;
     }
 
     // ---- the end of everything ----
 
-    /// @dev Closes all jobs, executes all slashes and lets everyone take what is theirs.
+    /// @dev Closes all jobs, decides all audits, claims all pay and lets everyone take what is theirs.
     function resolveEverything() external {
         for (uint256 j = 0; j < allJobs.length; ++j) {
-            _closeJob(allJobs[j]);
+            while (!rounds.progress(allJobs[j]).closed) _step(allJobs[j], _mix(j));
         }
-        for (uint256 i = 0; i < charges.length; ++i) {
-            Slash memory slash = _slashOf(charges[i]);
-            if (slash.status != SlashStatus.Requested) continue;
-            _rollTo(slash.executableAt);
-            slashing.execute(charges[i].round, clients[charges[i].client].addr);
+        for (uint256 i = 0; i < failures.length; ++i) {
+            _holdFailure(i);
+            _endAudit(i);
+        }
+        _elapseTo(block.number + 100);
+        for (uint256 i = 0; i < played.length; ++i) {
+            _claimAll(played[i]);
         }
         for (uint256 j = 0; j < allJobs.length; ++j) {
-            for (uint256 i = 0; i < CLIENTS; ++i) {
-                if (purses[allJobs[j]][i].leftAt == 0) _unbondDeposit(allJobs[j], i);
-            }
-            for (uint256 i = 0; i < 3; ++i) {
-                if (_unbondingAt(allJobs[j], Role.Member, i) == 0) _unbondStake(allJobs[j], i);
-            }
+            _tryRefund(allJobs[j]);
+            _leaveAll(allJobs[j]);
         }
-        vm.roll(block.number + 1000);
+        _elapseTo(block.number + 100);
         for (uint256 j = 0; j < allJobs.length; ++j) {
             for (uint256 i = 0; i < CLIENTS; ++i) {
-                if (depositOf(allJobs[j], i) != 0) _take(allJobs[j], Role.Client, clients[i].addr);
+                _take(allJobs[j], Role.Client, clients[i].addr);
             }
-            for (uint256 i = 0; i < 3; ++i) {
-                if (stakeOf(allJobs[j], i) != 0) _take(allJobs[j], Role.Member, members[i].addr);
+            _takeStakes(allJobs[j]);
+        }
+        for (uint256 i = 0; i < ROSTER; ++i) {
+            _takeCredit(members[i].addr);
+        }
+    }
+
+    // ---- time ----
+
+    function _waitBlocks(uint256 dice) private {
+        _elapseTo(block.number + (dice % 8 == 0 ? 110 : 1 + dice % 4));
+        ++count["waited"];
+    }
+
+    /// @dev Before time passes a deadline, honest members do what is due until then.
+    function _elapseTo(uint256 target) private {
+        for (uint256 i = 0; i < SLOTS; ++i) {
+            uint32 opened = rounds.progress(slots[i]).nextRound;
+            if (opened == 0) continue;
+            RoundId round = roundOf(slots[i], opened - 1);
+            if (rounds.round(round).root == 0) continue;
+            Schedule memory deadlines = rounds.schedule(round);
+            if (beacon.seedOf(round) == 0 && block.number <= deadlines.beacon) {
+                if (target > deadlines.beacon) _publishPartials(round);
+            }
+            if (target > deadlines.attest && !plays[round].attested) {
+                if (!beacon.isSettled(round)) _elapseTo(deadlines.beacon + 1);
+                if (!plays[round].attested) {
+                    _attestAll(round, uint256(keccak256(abi.encode(round))));
+                }
             }
         }
-        for (uint256 i = 0; i < 3; ++i) {
-            if (deposits.creditOf(members[i].addr) != 0) {
-                deposits.withdrawCredit(members[i].addr);
-            }
-        }
+        if (target > block.number) vm.roll(target);
     }
 
     // ---- a round ----
 
-    function _waitBlocks(uint256 dice) private {
-        vm.roll(block.number + 1 + dice % 4);
-        ++count["waited"];
-    }
-
-    /// @dev The next step of one of the running jobs.
-    function _advance(uint256 dice) private {
-        uint256 slot = dice % SLOTS;
-        JobId job = slots[slot];
-        dice >>= 8;
-        JobProgress memory progress = jobs.progress(job);
-        if (progress.closed) {
-            if (allJobs.length < MAX_JOBS) slots[slot] = _newJob(dice);
-            return;
-        }
-        if (progress.nextRound == 0) return _open(job, dice);
-        RoundId round = roundOf(job, progress.nextRound - 1);
-        Play storage play = plays[round];
-        RoundStatus status = jobs.round(round).status;
-        if (status == RoundStatus.Open) {
-            Schedule memory deadlines = jobs.schedule(round);
-            if (block.number <= deadlines.commit && !play.committed) {
-                return _commitAll(round, dice);
-            }
-            if (block.number <= deadlines.beacon && beacon.seedOf(round) == 0) {
-                return _signBeacon(round, dice);
-            }
-            if (block.number <= deadlines.attest && !play.attested) return _attestAll(round, dice);
-            _rollTo(deadlines.attest + 1);
-            return _void(round);
-        }
-        if (status == RoundStatus.Decided) return _finaliseOrVoid(round, dice);
-        _open(job, dice);
-    }
-
-    function _open(JobId job, uint256 dice) private {
-        rollPast(jobs.progress(job).enrolDeadline);
-        RoundId round = jobs.openRound(job);
-        plays[round].openedAt = block.number;
-        rounds.push(round);
-        ++count["opened"];
-        if (dice >> 255 == 1) _commitAll(round, dice);
-    }
-
-    /// @dev Two bits a client: directly, in the batch, both or not at all. The relayer is careless
-    /// and takes leaves of clients that are suspended or have left.
-    function _commitAll(RoundId round, uint256 dice) private {
-        Play storage play = plays[round];
-        play.committed = true;
-        for (uint256 i = 0; i < CLIENTS; ++i) {
-            uint256 way = (dice >> (2 * i)) & 3;
-            ClientStatus status = _statusOf(round.job(), i);
-            if (way & 2 != 0 || status != ClientStatus.Active) play.batch |= 1 << i;
-            if (way & 1 != 0 && status == ClientStatus.Active) {
-                commit(round, i);
-                play.direct |= 1 << i;
-                ++count["committed directly"];
-            }
-            // Clients 0 and 1 are always honest.
-            uint256 cheat = (dice >> (16 + 4 * i)) & 15;
-            if (i >= 2 && cheat >= 1 && cheat <= 8) play.conduct[i] = Reason((cheat - 1) / 2 + 1);
-            if (i >= 2 && status == ClientStatus.Suspended) {
-                play.conduct[i] = Reason.CommitmentMismatch;
-            }
-        }
-        if (play.batch != 0) {
-            bytes32[] memory leaves = _leaves(round);
-            vm.prank(relayer);
-            jobs.commitBatch(round, MerkleTree.root(leaves), uint32(leaves.length));
-            ++count["committed in a batch"];
-        }
-    }
-
-    function _signBeacon(RoundId round, uint256 dice) private {
-        Schedule memory deadlines = jobs.schedule(round);
-        rollPast(deadlines.commit);
-        Play storage play = plays[round];
-        uint256 kind = dice % 8;
-        if (kind < 4 && play.partials == 0) {
-            publishBeacon(round);
-            ++count["beacon by aggregate"];
-            return;
-        }
-        // The others publish their parts; for kinds 6 and 7 one member never does.
-        uint256 silent = kind < 6 ? 3 : (dice >> 3) % 3;
-        for (uint256 i = 0; i < 3; ++i) {
-            if (i == silent || (play.partials >> i) & 1 == 1) continue;
-            publishPartial(round, i);
-            play.partials |= 1 << i;
-        }
-        if (play.partials == 7) {
-            ++count["beacon by partials"];
-        } else {
-            rollPast(deadlines.beacon);
-            ++count["beacon withheld"];
-        }
-    }
-
-    /// @dev Usually all attest the truth; one may be silent or dissent, or two, and nobody decides.
-    function _attestAll(RoundId round, uint256 dice) private {
-        Play storage play = plays[round];
-        play.attested = true;
-        Schedule memory deadlines = jobs.schedule(round);
-        if (dice % 8 != 0) rollPast(deadlines.deliver);
-        play.decidedBeforeDelivery = block.number <= deadlines.deliver;
-        if (beacon.seedOf(round) == 0) play.withheld = 7 & ~play.partials;
-        play.verdict = _truth(round);
-        // Faults everybody, honest or not.
-        for (uint32 i = 0; i < CLIENTS; ++i) {
-            play.dissent.faults =
-                abi.encodePacked(play.dissent.faults, i, uint8(Reason.ReplayOutside));
-        }
-
-        uint256 kind = (dice >> 3) % 8;
-        uint256 bad = (dice >> 6) % 3;
-        if (kind == 0 || kind == 1) play.silent = 1 << bad;
-        if (kind == 2 || kind == 3) play.dissented = 1 << bad;
-        if (kind == 4) {
-            play.silent = 1 << bad;
-            play.dissented = 1 << ((bad + 1) % 3);
-        }
-        for (uint256 i = 0; i < 3; ++i) {
-            if ((play.silent >> i) & 1 == 1) continue;
-            bool truthful = (play.dissented >> i) & 1 == 0;
-            attest(round, i, truthful ? play.verdict : play.dissent);
-        }
-        play.decided = kind != 4;
-        if (!play.decided) {
-            ++count["undecided"];
-            return;
-        }
-        for (uint256 i = 0; i < CLIENTS; ++i) {
-            if ((play.faulted >> i) & 1 == 1) purses[round.job()][i].everFaulted = true;
-        }
-        ++count["decided"];
-    }
-
-    /// @dev What the gates find: the replay only for those who are audited.
-    function _truth(RoundId round) private returns (Verdict memory verdict) {
-        Play storage play = plays[round];
-        verdict.passes = new bytes(1);
-        for (uint32 i = 0; i < CLIENTS; ++i) {
-            if (((play.direct | play.batch) >> i) & 1 == 0) continue;
-            Reason reason = play.conduct[i];
-            bool found = reason == Reason.CommitmentMismatch || reason == Reason.NotDelivered
-                || (reason != Reason.None && beacon.isAudited(round, clients[i].addr));
-            if (found) {
-                verdict.faults = abi.encodePacked(verdict.faults, i, uint8(reason));
-                play.faulted |= 1 << i;
-            } else {
-                verdict.passes[0] |= bytes1(uint8(1 << i));
-            }
-        }
-    }
-
-    function _finaliseOrVoid(RoundId round, uint256 dice) private {
-        uint32 deadline = jobs.schedule(round).finalise;
-        if (dice % 8 == 0) rollPast(deadline);
-        if (block.number > deadline) return _void(round);
-        finalise(round);
-        ++count["finalised"];
-    }
-
-    function _void(RoundId round) private {
-        jobs.voidRound(round);
-        ++count["voided"];
-    }
-
-    // ---- slashes ----
-
-    function _request(uint256 dice) private {
-        if (rounds.length == 0) return;
-        (RoundId round, uint256 client) = _pickFault(dice);
-        Play storage play = plays[round];
-        if (!play.decided || (play.faulted >> client) & 1 == 0) return;
-        bool inTime = block.number <= jobs.schedule(round).request;
-        bool delivered = play.conduct[client] != Reason.NotDelivered || !play.decidedBeforeDelivery;
-        bool first = requests[round][client] == 0;
-        bool valid = inTime && delivered && first && _tookPart(round, client);
-        uint96 before = depositOf(round.job(), client);
-        if (_tryRequest(round, client, play.verdict, _position(play.faulted, client))) {
-            if (!valid) slashedWithoutFault = true;
-            if (!first) slashedTwice = true;
-            if (purses[round.job()][client].withdrawn != 0) slashedAfterWithdrawal = true;
-            ++requests[round][client];
-            _charge(round, client, before);
-            return;
-        }
-        assertFalse(valid, "a valid request was refused");
-        if (!first) ++count["second request refused"];
-        else if (!inTime) ++count["late request refused"];
-        else if (!delivered) ++count["charge of non-delivery before the deadline refused"];
-        else ++count["request on a leaver's leaf refused"];
-    }
-
-    function _charge(RoundId round, uint256 client, uint96 before) private {
-        Penalties memory penalties = jobs.terms(round.job()).penalties;
-        uint96 penalty = _penalty(penalties, plays[round].conduct[client]);
-        charges.push(Charge(round, client, before, penalty, 0, 0));
-        purses[round.job()][client].charged += _slashOf(charges[charges.length - 1]).captured;
-        if (before < penalty) ++count["capture clamped"];
-        bool direct = (plays[round].direct >> client) & 1 == 1;
-        ++count[direct ? "requested on a direct commitment" : "requested on a leaf"];
-    }
-
-    /// @dev A dissenter's verdict, or the decided one against somebody that it does not fault.
-    function _accuseFalsely(uint256 dice) private {
-        if (rounds.length == 0) return;
-        RoundId round = rounds[(dice >> 16) % rounds.length];
-        Play storage play = plays[round];
-        uint256 client = dice % CLIENTS;
-        if (!play.attested || (play.faulted >> client) & 1 == 1) return;
-        bool forged = (dice >> 8) & 1 == 1;
-        Verdict memory verdict = forged ? play.dissent : play.verdict;
-        bool requested = _tryRequest(round, client, verdict, forged ? client : (dice >> 9) % 4);
-        if (requested) slashedWithoutFault = true;
-        ++count["false accusation refused"];
-    }
-
-    function _veto(uint256 dice) private {
-        (bool found, uint256 i) = _pendingCharge(dice);
-        if (!found) return;
-        Charge storage charge = charges[i];
-        Slash memory slash = _slashOf(charge);
-        address client = clients[charge.client].addr;
-        bool receipts = slash.reason == Reason.NotDelivered && (dice >> 200) & 1 == 1;
-        bytes32 statement = receipts
-            ? Statements.deliveryReceipt(
-                charge.round, client, beacon.isAudited(charge.round, client)
-            )
-            : Statements.acquittal(charge.round, client);
-        bytes[2] memory signatures = signedBy(dice % 3, (dice + 1) % 3, statement);
-        bool valid = block.number < slash.executableAt;
-        bytes memory call = receipts
-            ? abi.encodeCall(slashing.vetoWithReceipts, (charge.round, client, signatures))
-            : abi.encodeCall(slashing.vetoWithAcquittals, (charge.round, client, signatures));
-        (bool vetoed,) = address(slashing).call(call);
-        assertEq(vetoed, valid, "veto");
-        if (!vetoed) {
-            ++count["late veto refused"];
-            return;
-        }
-        ++charge.vetoes;
-        purses[charge.round.job()][charge.client].charged -= slash.captured;
-        ++count[receipts ? "vetoed by receipts" : "vetoed by acquittals"];
-    }
-
-    /// @dev Of a pending slash, or of one that is over and must stay so.
-    function _execute(uint256 dice) private {
-        if (charges.length == 0) return;
-        (bool found, uint256 i) = _pendingCharge(dice);
-        if (!found) i = dice % charges.length;
-        Charge storage charge = charges[i];
-        Slash memory slash = _slashOf(charge);
-        if (found && (dice >> 200) % 2 == 0) _rollTo(slash.executableAt);
-        bool valid = found && block.number >= slash.executableAt;
-        uint256 before = this.distributedAndFound();
-        try slashing.execute(charge.round, clients[charge.client].addr) {
-            if (!valid) slashedTwice = true;
-            ++charge.executions;
-            distributed += slash.captured;
-            assertEq(this.distributedAndFound() - before, slash.captured, "distributed");
-            ++count["executed"];
-        } catch {
-            assertFalse(valid, "a due execution was refused");
-            ++count[found ? "early execution refused" : "second execution refused"];
-        }
-    }
-
-    function _penalise(uint256 dice) private {
-        if (rounds.length == 0) return;
-        RoundId round = rounds[(dice >> 16) % rounds.length];
-        MemberFault fault = MemberFault((dice >> 8) % 3);
-        uint256 guilty = _guiltyOf(plays[round], fault);
-        uint256 member = dice % 3;
-        // Rather somebody who is guilty.
-        for (uint256 i = 0; i < 3 && (dice >> 64) % 4 != 0 && (guilty >> member) & 1 == 0; ++i) {
-            member = (member + 1) % 3;
-        }
-        bool due = fault != MemberFault.VerdictSilence || block.number > jobs.schedule(round).attest;
-        bool first = !penalised[round][member][fault];
-        bool valid = plays[round].decided && due && first && (guilty >> member) & 1 == 1;
-        address addr = members[member].addr;
-        uint256 stake = stakeOf(round.job(), member);
-        uint256 own = deposits.creditOf(addr);
-        uint256 before = this.distributedAndFound();
-        try slashing.penaliseMember(round, addr, fault) {
-            assertTrue(valid, "a member was penalised without a fault");
-            penalised[round][member][fault] = true;
-            uint256 taken = stake - stakeOf(round.job(), member);
-            distributed += taken;
-            assertEq(this.distributedAndFound() - before, taken, "distributed");
-            assertEq(deposits.creditOf(addr), own, "paid from its own penalty");
-            string[3] memory names = ["withholding", "dissent", "silence"];
-            ++count[string.concat("penalised for ", names[uint8(fault)])];
-        } catch {
-            assertFalse(valid, "a due penalty was refused");
-            ++count["penalty refused"];
-        }
-    }
-
-    // ---- money ----
-
-    function _topUp(uint256 dice) private {
-        JobId job = slots[dice % SLOTS];
-        uint256 amount = 1 + (dice >> 8) % jobs.terms(job).clientDeposit;
-        if ((dice >> 200) & 1 == 1) {
-            uint256 member = (dice >> 208) % 3;
-            if (_unbondingAt(job, Role.Member, member) != 0) return;
-            hoax(members[member].addr, amount);
-            jobs.topUpStake{value: amount}(job);
-            ++count["stake topped up"];
-            return;
-        }
-        uint256 client = (dice >> 208) % CLIENTS;
-        bool suspended = _statusOf(job, client) == ClientStatus.Suspended;
-        // Rather somebody who needs it.
-        for (uint256 i = 0; i < CLIENTS && !suspended; ++i) {
-            client = (client + 1) % CLIENTS;
-            suspended = _statusOf(job, client) == ClientStatus.Suspended;
-        }
-        if (purses[job][client].leftAt != 0) return;
-        hoax(clients[client].addr, amount);
-        jobs.topUpDeposit{value: amount}(job);
-        purses[job][client].paidIn += amount;
-        ++count["deposit topped up"];
-        if (suspended && _statusOf(job, client) == ClientStatus.Active) ++count["reinstated"];
-    }
-
-    function _unbond(uint256 dice) private {
-        dice >>= 8;
-        if (dice % 4 == 0) {
-            JobId job = allJobs[(dice >> 16) % allJobs.length];
-            uint256 member = (dice >> 8) % 3;
-            if (_unbondingAt(job, Role.Member, member) != 0) return;
-            bool free = jobs.progress(job).closed;
-            vm.prank(members[member].addr);
-            try jobs.unbondStake(job) {
-                assertTrue(free, "a member left while in service");
-                ++count["member left"];
-            } catch {
-                assertFalse(free, "a member could not leave");
-                ++count["member stayed in service"];
-            }
-            return;
-        }
-        // Not always, or there would soon be nobody left.
-        JobId running = slots[(dice >> 16) % SLOTS];
-        uint256 client = (dice >> 8) % CLIENTS;
-        if (dice % 4 == 1 || purses[running][client].leftAt != 0) return;
-        _unbondDeposit(running, client);
-        ++count["client left"];
-    }
-
-    function _withdraw(uint256 dice) private {
-        (JobId job, Role role, uint256 who) = _pickStake(dice);
-        uint32 due = _unbondingAt(job, role, who);
-        if (due != 0 && (dice >> 200) % 8 == 0) _rollTo(due);
-        bool asClient = role == Role.Client;
-        uint96 amount = asClient ? depositOf(job, who) : stakeOf(job, who);
-        vm.prank(asClient ? clients[who].addr : members[who].addr);
-        try deposits.withdraw(job, role) {
-            if (_auditIsOpen(job, asClient, who)) withdrewDuringAudit = true;
-            if (asClient) purses[job][who].withdrawn += amount;
-            ++count[asClient ? "client withdrew" : "member withdrew"];
-        } catch {
-            bool valid = due != 0 && block.number >= due && amount != 0;
-            assertFalse(valid, "a due withdrawal was refused");
-            ++count["withdrawal refused"];
-        }
-    }
-
-    function _withdrawCredit(uint256 dice) private {
-        address creditor = members[dice % 3].addr;
-        uint256 credit = deposits.creditOf(creditor);
-        if (credit == 0) return;
-        deposits.withdrawCredit(creditor);
-        creditsPaid += credit;
-        ++count["credit withdrawn"];
-    }
-
-    // ---- steps ----
-
-    /// @dev Short phases, and every third job in amounts that do not divide.
     function _newJob(uint256 dice) private returns (JobId job) {
         JobTerms memory terms = defaultTerms();
-        bool small = dice % 3 == 2;
-        terms.rounds = uint32(2 + dice % 9);
-        terms.auditRate = dice % 2 == 0 ? AUDIT_ALWAYS / 2 : AUDIT_ALWAYS;
-        terms.phases = Phases(2, 6, 6, 5, 9, 9, 20, 8);
-        terms.unbondingDelay = 64;
-        if (small) {
-            terms.clientDeposit = 101;
-            terms.memberStake = 53;
-            terms.penalties = Penalties(31, 7, 63, 101, 53, 29, 11);
-            terms.split = Split(3333, 3333, 3334);
+        terms.rounds = uint32(2 + dice % 4);
+        terms.auditRate = dice & 16 == 0 ? AUDIT_ALWAYS : AUDIT_ALWAYS / 2;
+        terms.publicRoll = dice & 32 == 0;
+        terms.treasuryShare = uint16(dice % 10_001);
+        if (dice & 64 == 0) terms.penalties.client = CLIENT_DEPOSIT;
+        job = createJob(terms);
+        received += budgetFor(terms);
+        for (uint256 i = 0; i < ROSTER; ++i) {
+            join(job, i);
+            _note(job, Role.Member, members[i].addr, MEMBER_STAKE);
         }
-        job = startJob(terms, CLIENTS);
         for (uint256 i = 0; i < CLIENTS; ++i) {
-            purses[job][i].paidIn = terms.clientDeposit;
+            enrol(job, i);
+            _note(job, Role.Client, clients[i].addr, CLIENT_DEPOSIT);
         }
+        bad[job] = (dice >> 7) % ROSTER;
         allJobs.push(job);
         ++count["job started"];
     }
 
-    function _closeJob(JobId job) private {
-        while (!jobs.progress(job).closed) {
-            uint32 next = jobs.progress(job).nextRound;
-            RoundId round = roundOf(job, next == 0 ? 0 : next - 1);
-            RoundStatus status = jobs.round(round).status;
-            if (status == RoundStatus.Open || status == RoundStatus.Decided) {
-                rollPast(jobs.schedule(round).finalise);
-                jobs.voidRound(round);
-            } else {
-                rollPast(jobs.progress(job).enrolDeadline);
-                jobs.openRound(job);
+    function _advance(uint256 dice) private {
+        uint256 slot = dice % SLOTS;
+        if (!rounds.progress(slots[slot]).closed) _step(slots[slot], dice >> 8);
+        else if (allJobs.length < MAX_JOBS) slots[slot] = _newJob(dice >> 8);
+    }
+
+    /// @dev The next step of a job that is not closed.
+    function _step(JobId job, uint256 dice) private {
+        uint32 opened = rounds.progress(job).nextRound;
+        if (opened == 0) return _open(job);
+        RoundId round = roundOf(job, opened - 1);
+        RoundStatus status = rounds.round(round).status;
+        Schedule memory deadlines = rounds.schedule(round);
+        if (status == RoundStatus.Open) {
+            if (block.number <= deadlines.roll && dice % 16 != 0) {
+                return _commitRoll(round, dice >> 4);
+            }
+            _elapseTo(deadlines.roll + 1);
+            return _void(round);
+        }
+        if (status == RoundStatus.Rolled) {
+            if (!beacon.isSettled(round)) return _signBeacon(round, dice);
+            return _attestAll(round, dice);
+        }
+        if (status == RoundStatus.Decided) return _finaliseOrVoid(round, dice);
+        _open(job);
+    }
+
+    function _open(JobId job) private {
+        uint32 deadline = jobs.participants(job).enrolDeadline;
+        if (block.number <= deadline) _elapseTo(uint256(deadline) + 1);
+        played.push(rounds.openRound(job));
+        ++count["opened"];
+    }
+
+    /// @dev Clients that are active at the opening deliver, or do not.
+    function _commitRoll(RoundId round, uint256 dice) private {
+        uint256 onRoll;
+        for (uint256 i = 0; i < CLIENTS; ++i) {
+            ClientStatus status = jobs.client(round.job(), clients[i].addr).status;
+            if (status == ClientStatus.Active && (dice >> i) & 1 == 1) onRoll |= 1 << i;
+        }
+        if (onRoll == 0) return;
+        (uint256 a, uint256 b) = _honestSeats(rounds.round(round).seats, bad[round.job()]);
+        commitRoll(round, onRoll, a, b);
+        plays[round].onRoll = onRoll;
+        ++count["rolled"];
+    }
+
+    function _signBeacon(RoundId round, uint256 dice) private {
+        if (dice % 4 < 2 && plays[round].partials == 0) {
+            publishBeacon(round);
+            ++count["beacon by aggregate"];
+            return;
+        }
+        _publishPartials(round);
+        uint256 member = bad[round.job()];
+        bool seated = _isSeated(round, member);
+        if (!seated) return;
+        if (dice % 4 == 2) {
+            publishPartial(round, member);
+            ++count["beacon by partials"];
+        } else {
+            _elapseTo(rounds.schedule(round).beacon + 1);
+            ++count["beacon withheld"];
+        }
+    }
+
+    /// @dev Of all honest seats that have not.
+    function _publishPartials(RoundId round) private {
+        uint8[3] memory seats = rounds.round(round).seats;
+        for (uint256 seat = 0; seat < 3; ++seat) {
+            if (isBad(round.job(), seats[seat])) continue;
+            if ((plays[round].partials >> seats[seat]) & 1 == 1) continue;
+            publishPartial(round, seats[seat]);
+            plays[round].partials |= 1 << seats[seat];
+        }
+    }
+
+    /// @dev Honest seats attest the truth; the bad one may, or lies, or is silent.
+    function _attestAll(RoundId round, uint256 dice) private {
+        Play storage play = plays[round];
+        play.attested = true;
+        for (uint256 i = 0; i < CLIENTS; ++i) {
+            if ((play.onRoll >> i) & 1 == 0 || !beacon.isAudited(round, clients[i].addr)) continue;
+            uint256 conduct = (dice >> (8 + 2 * i)) & 3;
+            // Clients 0 and 1 are there, and client 2 is honest but may be away.
+            if (i < 2 || conduct == 0) continue;
+            play.failed |= 1 << i;
+            if (i < HONEST) play.away |= 1 << i;
+            failures.push(Failure(round, i, 0, 0));
+        }
+        play.passed = play.onRoll & ~play.failed;
+        uint8[3] memory seats = rounds.round(round).seats;
+        for (uint256 i = 0; i < 3; ++i) {
+            uint256 number = seats[(i + dice) % 3];
+            if (!isBad(round.job(), number)) {
+                attest(round, number, play.passed);
+            } else if (dice & 0xc0 == 0x40) {
+                attest(round, number, play.passed == 0 ? play.onRoll : 0);
+                ++count["lied"];
+            } else if (dice & 0xc0 != 0) {
+                attest(round, number, play.passed);
             }
         }
+        play.verdict = rounds.verdictHashOf(round);
+        if (play.verdict != keccak256(passesOf(play.passed))) ++breaches["verdict"];
+        ++count["decided"];
     }
 
-    function _tryRequest(RoundId round, uint256 client, Verdict memory verdict, uint256 position)
-        private
-        returns (bool)
-    {
-        BatchProof memory proof =
-            (plays[round].batch >> client) & 1 == 1 ? _proof(round, client) : noProof();
-        try slashing.request(round, clients[client].addr, verdict, position, proof) {
-            return true;
-        } catch {
-            return false;
+    function _finaliseOrVoid(RoundId round, uint256 dice) private {
+        Schedule memory deadlines = rounds.schedule(round);
+        if (dice % 4 == 0 || block.number > deadlines.finalise) {
+            _elapseTo(uint256(deadlines.finalise) + 1);
+            return _void(round);
+        }
+        (uint256 a, uint256 b) = _honestSeats(rounds.round(round).seats, bad[round.job()]);
+        finalise(round, a, b);
+        ++count["finalised"];
+        _noteClosed(round.job());
+    }
+
+    function _void(RoundId round) private {
+        rounds.voidRound(round);
+        ++count["voided"];
+        _noteClosed(round.job());
+    }
+
+    function _noteClosed(JobId job) private {
+        Progress memory state = rounds.progress(job);
+        if (!state.closed) return;
+        roundsAtClose[job] = state.nextRound;
+        ++count["job closed"];
+    }
+
+    // ---- audits ----
+
+    function _hold(uint256 dice) private {
+        if (failures.length == 0) return;
+        _holdFailure(dice % failures.length);
+    }
+
+    function _holdFailure(uint256 i) private {
+        Failure memory failure = failures[i];
+        if (_chargeOf(failure).status != ChargeStatus.None) return;
+        Play memory play = plays[failure.round];
+        uint96 before = depositOf(failure.round.job(), failure.client);
+        hold(failure.round, failure.client, play.onRoll, play.passed);
+        uint96 penalty = jobs.terms(failure.round.job()).penalties.client;
+        uint96 captured = _chargeOf(failure).held;
+        held[failure.round.job()][clients[failure.client].addr] += captured;
+        if (captured != (penalty < before ? penalty : before)) ++breaches["held amount"];
+        ++count[captured == penalty ? "held" : "held what was left"];
+    }
+
+    function _decideAudit(uint256 dice) private {
+        if (failures.length == 0) return;
+        _endAudit(dice % failures.length);
+    }
+
+    /// @dev Who was only away is acquitted; cheats are charged.
+    function _endAudit(uint256 i) private {
+        Failure storage failure = failures[i];
+        Charge memory found = _chargeOf(failure);
+        if (found.status != ChargeStatus.Held) return;
+        RoundId round = failure.round;
+        JobId job = round.job();
+        address addr = clients[failure.client].addr;
+        held[job][addr] -= found.held;
+        (uint256 a, uint256 b) = _honestSeats(jobs.participants(job).seats, bad[job]);
+        if ((plays[round].away >> failure.client) & 1 == 1) {
+            bytes32 passed = outcomeOf(round, failure.client, Outcome.Passed);
+            charges.acquit(round, addr, signedBy(a, b, passed));
+            ++failure.releases;
+            ++count["acquitted"];
+            return;
+        }
+        bool late = block.number > rounds.schedule(round).response;
+        Outcome outcome = late ? Outcome.Unanswered : Outcome.Outside;
+        bytes32 statement = outcomeOf(round, failure.client, outcome);
+        charges.charge(round, addr, outcome, signedBy(a, b, statement));
+        ++failure.charges;
+        charged[job][addr] += found.held;
+        ++count[late ? "charged late" : "charged"];
+    }
+
+    // ---- what must be refused ----
+
+    function _attack(uint256 dice) private {
+        if (played.length == 0) return;
+        RoundId round = played[(dice >> 8) % played.length];
+        uint256 kind = dice % 7;
+        if (kind == 0) _attackAudits(round, dice >> 64);
+        else if (kind == 1) _attackMembers(round, dice >> 64);
+        else if (kind == 2) _attackRound(round);
+        else if (kind == 3) _attackSeats(round.job());
+        else if (kind == 4) _attackClaims(round, dice >> 64);
+        else if (kind == 5) _attackStakes(round.job(), dice >> 64);
+        else _attackTime(round.job());
+    }
+
+    /// @dev Honest clients that passed, and what failed with a signature that does not count.
+    function _attackAudits(RoundId round, uint256 dice) private {
+        uint256 client = dice % CLIENTS;
+        Play memory play = plays[round];
+        if (play.onRoll != 0 && (play.failed >> client) & 1 == 0) {
+            RollEntry memory entry = entryOf(round, client, play.onRoll);
+            bytes memory call = abi.encodeCall(
+                charges.hold, (round, clients[client].addr, passesOf(play.passed), entry)
+            );
+            _refused(address(charges), call, "hold of who did not fail");
+        }
+        if (failures.length != 0) _attackFailure(failures[dice % failures.length]);
+    }
+
+    function _attackFailure(Failure memory failure) private {
+        JobId job = failure.round.job();
+        bytes32 statement = outcomeOf(failure.round, failure.client, Outcome.Outside);
+        _tryCharge(failure, _pairOfBad(job, statement), "charge with one signature");
+        if (_chargeOf(failure).status == ChargeStatus.Held) return;
+        (uint256 a, uint256 b) = _honestSeats(jobs.participants(job).seats, bad[job]);
+        _tryCharge(failure, signedBy(a, b, statement), "second charge");
+    }
+
+    function _tryCharge(Failure memory failure, bytes[2] memory pair, string memory what) private {
+        address addr = clients[failure.client].addr;
+        bytes memory call =
+            abi.encodeCall(charges.charge, (failure.round, addr, Outcome.Outside, pair));
+        _refused(address(charges), call, what);
+    }
+
+    function _attackMembers(RoundId round, uint256 dice) private {
+        uint256 member = dice % ROSTER;
+        if (isBad(round.job(), member)) return;
+        address addr = members[member].addr;
+        for (uint8 code = 0; code < 6; ++code) {
+            MemberFault fault = MemberFault(code);
+            bytes memory call = abi.encodeCall(charges.penalise, (round, addr, fault));
+            _refused(address(charges), call, "penalty of an honest member");
+            bytes32 statement = faultOf(round, member, fault);
+            call = abi.encodeCall(
+                charges.penaliseCertified, (round, addr, fault, _pairOfBad(round.job(), statement))
+            );
+            _refused(address(charges), call, "penalty of an honest member");
         }
     }
 
-    function _unbondDeposit(JobId job, uint256 client) private {
-        vm.prank(clients[client].addr);
-        jobs.unbondDeposit(job);
-        purses[job][client].leftAt = block.number;
+    function _attackRound(RoundId round) private {
+        JobId job = round.job();
+        bytes[2] memory pair = _pairOfBad(job, rollStatement(round, 1));
+        bytes memory call = abi.encodeCall(
+            rounds.commitRoll, (round, rootOf(round, 1), 1, pairsOf(round, 1), pair)
+        );
+        _refused(address(rounds), call, "roll with one signature");
+        pair = _pairOfBad(job, resultOf(round));
+        call = abi.encodeCall(rounds.finalise, (round, aggregateOf(round), modelAfter(round), pair));
+        _refused(address(rounds), call, "result with one signature");
     }
 
-    function _unbondStake(JobId job, uint256 member) private {
-        vm.prank(members[member].addr);
+    function _attackSeats(JobId job) private {
+        for (uint256 standby = 0; standby < ROSTER; ++standby) {
+            bytes[2] memory pair = _pairOfBad(job, seatChangeOf(job, 0, standby));
+            address addr = members[standby].addr;
+            bytes memory call = abi.encodeCall(jobs.changeSeat, (job, 0, addr, pair));
+            _refused(address(jobs), call, "seat with one signature");
+        }
+    }
+
+    function _attackClaims(RoundId round, uint256 dice) private {
+        uint256 client = dice % CLIENTS;
+        Play memory play = plays[round];
+        address addr = clients[client].addr;
+        bool open = (play.passed >> client) & 1 == 1 && play.verdict != 0;
+        bytes[] memory verdicts = new bytes[](1);
+        verdicts[0] = passesOf(play.passed);
+        if (!open || claims[round][Role.Client][addr] != 0) {
+            bytes memory call =
+                abi.encodeCall(rewards.claimContributions, (addr, only(round), verdicts));
+            _refused(address(rewards), call, "claim of nothing");
+        }
+        addr = members[dice % ROSTER].addr;
+        if (play.verdict == 0 || claims[round][Role.Member][addr] != 0) {
+            bytes memory call = abi.encodeCall(rewards.claimService, (addr, only(round)));
+            _refused(address(rewards), call, "claim of nothing");
+        }
+    }
+
+    /// @dev A stake leaves only after the delay.
+    function _attackStakes(JobId job, uint256 dice) private {
+        Role role = Role(dice & 1);
+        address owner = role == Role.Client
+            ? clients[(dice >> 1) % CLIENTS].addr
+            : members[(dice >> 1) % ROSTER].addr;
+        uint32 until = deposits.account(job, role, owner).withdrawableAt;
+        if (until != 0 && block.number >= until) return;
+        vm.prank(owner);
+        _refused(
+            address(deposits), abi.encodeCall(deposits.withdraw, (job, role)), "early withdrawal"
+        );
+    }
+
+    function _attackTime(JobId job) private {
+        Progress memory state = rounds.progress(job);
+        if (state.closed) {
+            _refused(
+                address(rounds), abi.encodeCall(rounds.openRound, (job)), "round of a closed job"
+            );
+        } else {
+            _refused(
+                address(rewards), abi.encodeCall(rewards.refund, (job)), "refund of an open job"
+            );
+            vm.prank(members[0].addr);
+            _refused(address(jobs), abi.encodeCall(jobs.unbondStake, (job)), "member left early");
+        }
+    }
+
+    // ---- members ----
+
+    /// @dev Takes every penalty that is due, and lets the bad one say two things.
+    function _penalise(uint256 dice) private {
+        if (played.length == 0) return;
+        RoundId round = played[dice % played.length];
+        uint256 member = bad[round.job()];
+        address addr = members[member].addr;
+        if (_isSeated(round, member)) {
+            for (uint8 code = 0; code < 4; ++code) {
+                bytes memory call =
+                    abi.encodeCall(charges.penalise, (round, addr, MemberFault(code)));
+                (bool taken,) = address(charges).call(call);
+                if (taken) ++count[string.concat("fault ", vm.toString(code))];
+            }
+        }
+        if ((dice >> 8) % 8 == 0 && !charges.isPenalised(round, addr, MemberFault.Equivocation)) {
+            bytes32[2] memory contents = [keccak256("a"), keccak256("b")];
+            bytes[2] memory signatures;
+            for (uint256 i = 0; i < 2; ++i) {
+                signatures[i] = signed(
+                    members[member],
+                    Statements.memberMessage(round, openingOf(round), 1, contents[i])
+                );
+            }
+            charges.penaliseEquivocation(round, addr, 1, contents, signatures);
+            ++count["equivocated"];
+        }
+        if ((dice >> 16) % 8 == 0 && !charges.isPenalised(round, addr, MemberFault.Absence)) {
+            (uint256 a, uint256 b) = member < 2 ? (3, 4) : (0, 1);
+            bytes32 statement = faultOf(round, member, MemberFault.Absence);
+            charges.penaliseCertified(round, addr, MemberFault.Absence, signedBy(a, b, statement));
+            ++count["absent"];
+        }
+    }
+
+    function _changeSeat(uint256 dice) private {
+        JobId job = slots[dice % SLOTS];
+        uint8[3] memory seats = jobs.participants(job).seats;
+        uint8 seat = uint8((dice >> 8) % 3);
+        uint256 standby = (dice >> 16) % ROSTER;
+        if (standby == seats[0] || standby == seats[1] || standby == seats[2]) return;
+        (uint256 a, uint256 b) = _honestSeats(seats, bad[job]);
+        changeSeat(job, seat, standby, a, b);
+        ++count["seat changed"];
+    }
+
+    // ---- money ----
+
+    function _claim(uint256 dice) private {
+        if (played.length == 0) return;
+        RoundId round = played[dice % played.length];
+        if (plays[round].verdict == 0) return;
+        if ((dice >> 64) & 1 == 0) _claimContribution(round, (dice >> 8) % CLIENTS);
+        else _claimService(round, (dice >> 8) % 3);
+    }
+
+    function _claimAll(RoundId round) private {
+        if (plays[round].verdict == 0) return;
+        for (uint256 i = 0; i < CLIENTS; ++i) {
+            _claimContribution(round, i);
+        }
+        for (uint256 seat = 0; seat < 3; ++seat) {
+            _claimService(round, seat);
+        }
+    }
+
+    function _claimContribution(RoundId round, uint256 client) private {
+        address addr = clients[client].addr;
+        if ((plays[round].passed >> client) & 1 == 0) return;
+        if (claims[round][Role.Client][addr] != 0) return;
+        uint256 before = addr.balance;
+        claim(round, client, plays[round].passed);
+        if (addr.balance != before + CLIENT_PAY) ++breaches["pay"];
+        sent += CLIENT_PAY;
+        ++claims[round][Role.Client][addr];
+        ++count["contribution claimed"];
+    }
+
+    function _claimService(RoundId round, uint256 seat) private {
+        uint256 member = rounds.round(round).seats[seat];
+        address addr = members[member].addr;
+        if ((rounds.majorityOf(round) >> seat) & 1 == 0) return;
+        if (claims[round][Role.Member][addr] != 0) return;
+        uint256 before = addr.balance;
+        claimService(round, member);
+        if (addr.balance != before + MEMBER_PAY) ++breaches["pay"];
+        sent += MEMBER_PAY;
+        ++claims[round][Role.Member][addr];
+        ++count["service claimed"];
+    }
+
+    function _refund(uint256 dice) private {
+        _tryRefund(allJobs[dice % allJobs.length]);
+    }
+
+    function _tryRefund(JobId job) private {
+        uint256 before = creator.balance;
+        (bool done,) = address(rewards).call(abi.encodeCall(rewards.refund, (job)));
+        if (!done) return;
+        sent += creator.balance - before;
+        ++count["refunded"];
+    }
+
+    function _topUpOrLeave(uint256 dice) private {
+        JobId job = allJobs[dice % allJobs.length];
+        dice >>= 8;
+        uint256 i = dice % CLIENTS;
+        if ((dice >> 8) % 4 == 0) {
+            _leave(job, i);
+        } else if ((dice >> 8) % 4 == 1) {
+            _leaveMember(job, i);
+        } else if (deposits.account(job, Role.Client, clients[i].addr).withdrawableAt == 0) {
+            uint96 amount = uint96((dice >> 16) % 1 ether);
+            hoax(clients[i].addr, clients[i].addr.balance + amount);
+            jobs.topUpDeposit{value: amount}(job);
+            _note(job, Role.Client, clients[i].addr, amount);
+            ++count["topped up"];
+        }
+    }
+
+    function _leave(JobId job, uint256 client) private {
+        address addr = clients[client].addr;
+        if (deposits.account(job, Role.Client, addr).withdrawableAt != 0) return;
+        vm.prank(addr);
+        jobs.unbondDeposit(job);
+        ++count["client left"];
+    }
+
+    function _leaveMember(JobId job, uint256 member) private {
+        if (!rounds.progress(job).closed || jobs.participants(job).undecided != 0) return;
+        address addr = members[member].addr;
+        if (deposits.account(job, Role.Member, addr).withdrawableAt != 0) return;
+        vm.prank(addr);
         jobs.unbondStake(job);
+        ++count["member left"];
+    }
+
+    function _leaveAll(JobId job) private {
+        for (uint256 i = 0; i < CLIENTS; ++i) {
+            _leave(job, i);
+        }
+        _leaveMembers(job);
+    }
+
+    function _leaveMembers(JobId job) private {
+        for (uint256 i = 0; i < ROSTER; ++i) {
+            _leaveMember(job, i);
+        }
+    }
+
+    function _withdraw(uint256 dice) private {
+        JobId job = allJobs[dice % allJobs.length];
+        dice >>= 8;
+        if (dice % 4 == 0) _takeCredit(members[(dice >> 2) % ROSTER].addr);
+        else if (dice % 4 == 1) _takeAllStakes();
+        else _take(job, Role.Client, clients[(dice >> 2) % CLIENTS].addr);
+    }
+
+    function _takeAllStakes() private {
+        for (uint256 j = 0; j < allJobs.length; ++j) {
+            _takeStakes(allJobs[j]);
+        }
+    }
+
+    function _takeStakes(JobId job) private {
+        for (uint256 i = 0; i < ROSTER; ++i) {
+            _take(job, Role.Member, members[i].addr);
+        }
     }
 
     function _take(JobId job, Role role, address owner) private {
+        uint32 until = deposits.account(job, role, owner).withdrawableAt;
+        uint256 amount = deposits.account(job, role, owner).balance;
+        if (until == 0 || block.number < until || amount == 0) return;
+        uint256 before = owner.balance;
         vm.prank(owner);
         deposits.withdraw(job, role);
+        if (owner.balance != before + amount) ++breaches["withdrawal"];
+        takenOut[job][role][owner] += amount;
+        sent += amount;
+        ++count[role == Role.Client ? "deposit withdrawn" : "stake withdrawn"];
     }
 
-    function _rollTo(uint256 target) private {
-        if (block.number < target) vm.roll(target);
-    }
-
-    /// @dev The fuzzer likes small and round numbers; the dice should fall on all sides.
-    function _mix(uint256 dice) private returns (uint256) {
-        return uint256(keccak256(abi.encode(dice, _salt++)));
+    function _takeCredit(address owner) private {
+        uint256 amount = deposits.creditOf(owner);
+        if (amount == 0) return;
+        deposits.withdrawCredit(owner);
+        sent += amount;
+        ++count["credit withdrawn"];
     }
 
     // ---- values ----
 
-    function _slashOf(Charge memory charge) private view returns (Slash memory) {
-        return slashing.slashOf(charge.round, clients[charge.client].addr);
+    function _note(JobId job, Role role, address owner, uint256 amount) private {
+        paidIn[job][role][owner] += amount;
+        received += amount;
     }
 
-    /// @dev A fault that was not requested yet, if a recent round has one; or just any pair.
-    function _pickFault(uint256 dice) private view returns (RoundId round, uint256 client) {
-        uint256 recent = rounds.length < 6 ? rounds.length : 6;
-        client = dice % CLIENTS;
-        for (uint256 i = 0; i < recent * CLIENTS && (dice >> 32) % 4 != 0; ++i) {
-            round = rounds[rounds.length - 1 - i / CLIENTS];
-            client = (client + 1) % CLIENTS;
-            bool faulted = (plays[round].faulted >> client) & 1 == 1;
-            bool late = block.number > jobs.schedule(round).request;
-            if (faulted && !late && requests[round][client] == 0) return (round, client);
-        }
-        round = rounds[(dice >> 16) % rounds.length];
+    function _refused(address to, bytes memory call, string memory what) private {
+        (bool done,) = to.call(call);
+        if (done) ++breaches[what];
+        ++count[string.concat("refused: ", what)];
     }
 
-    /// @dev One that is unbonding, if there is one; or just any.
-    function _pickStake(uint256 dice) private view returns (JobId job, Role role, uint256 who) {
-        uint256 all = allJobs.length * (CLIENTS + 3);
-        for (uint256 i = 0; i < all; ++i) {
-            uint256 tried = (dice % all + i) % all;
-            job = allJobs[tried / (CLIENTS + 3)];
-            who = tried % (CLIENTS + 3);
-            role = who < CLIENTS ? Role.Client : Role.Member;
-            if (role == Role.Member) who -= CLIENTS;
-            bool full = (role == Role.Client ? depositOf(job, who) : stakeOf(job, who)) != 0;
-            if ((dice >> 32) % 4 == 0 || (full && _unbondingAt(job, role, who) != 0)) break;
-        }
+    /// @dev The bad member's signature, and that of somebody who has no seat.
+    function _pairOfBad(JobId job, bytes32 statement) private view returns (bytes[2] memory) {
+        return [signed(members[bad[job]], statement), signed(stranger, statement)];
     }
 
-    function _guiltyOf(Play storage play, MemberFault fault) private view returns (uint256) {
-        if (fault == MemberFault.BeaconWithheld) return play.withheld;
-        return fault == MemberFault.VerdictDissent ? play.dissented : play.silent;
+    function _honestSeats(uint8[3] memory seats, uint256 badNumber)
+        private
+        pure
+        returns (uint256, uint256)
+    {
+        if (seats[0] == badNumber) return (seats[1], seats[2]);
+        return seats[1] == badNumber ? (seats[0], seats[2]) : (seats[0], seats[1]);
     }
 
-    function _pendingCharge(uint256 dice) private view returns (bool, uint256) {
-        for (uint256 i = 0; i < charges.length; ++i) {
-            uint256 tried = (dice % charges.length + i) % charges.length;
-            if (_slashOf(charges[tried]).status == SlashStatus.Requested) return (true, tried);
-        }
-        return (false, 0);
+    function _isSeated(RoundId round, uint256 number) private view returns (bool) {
+        uint8[3] memory seats = rounds.round(round).seats;
+        return seats[0] == number || seats[1] == number || seats[2] == number;
     }
 
-    /// @dev Whether somebody could still be slashed or penalised for a round that it was part of.
-    function _auditIsOpen(JobId job, bool asClient, uint256 who) private view returns (bool) {
-        for (uint256 i = 0; i < rounds.length; ++i) {
-            RoundId round = rounds[i];
-            if (JobId.unwrap(round.job()) != JobId.unwrap(job)) continue;
-            if (asClient && !_tookPart(round, who)) continue;
-            uint256 last = uint256(jobs.schedule(round).request) + jobs.terms(job).phases.veto;
-            if (block.number <= last) return true;
-        }
-        return false;
+    function _chargeOf(Failure memory failure) private view returns (Charge memory) {
+        return charges.chargeOf(failure.round, clients[failure.client].addr);
     }
 
-    /// @dev Directly, or with a leaf and without having left before the round.
-    function _tookPart(RoundId round, uint256 client) private view returns (bool) {
-        Play storage play = plays[round];
-        uint256 leftAt = purses[round.job()][client].leftAt;
-        bool hadLeft = leftAt != 0 && leftAt < play.openedAt;
-        bool relayed = (play.batch >> client) & 1 == 1 && !hadLeft;
-        return (play.direct >> client) & 1 == 1 || relayed;
-    }
-
-    function _credits() private view returns (uint256 sum) {
-        for (uint256 i = 0; i < 3; ++i) {
-            sum += deposits.creditOf(members[i].addr);
-        }
-    }
-
-    function _statusOf(JobId job, uint256 client) private view returns (ClientStatus) {
-        return jobs.client(job, clients[client].addr).status;
-    }
-
-    function _unbondingAt(JobId job, Role role, uint256 who) private view returns (uint32) {
-        address owner = role == Role.Client ? clients[who].addr : members[who].addr;
-        return deposits.account(job, role, owner).withdrawableAt;
-    }
-
-    function _leaves(RoundId round) private view returns (bytes32[] memory leaves) {
-        uint256 batch = plays[round].batch;
-        leaves = new bytes32[](CLIENTS);
-        uint256 length;
-        for (uint256 i = 0; i < CLIENTS; ++i) {
-            if ((batch >> i) & 1 == 0) continue;
-            leaves[length++] = batchLeaf(round, clients[i].addr, gradientOf(round, i));
-        }
-        assembly ("memory-safe") {
-            mstore(leaves, length)
-        }
-    }
-
-    function _proof(RoundId round, uint256 client) private view returns (BatchProof memory proof) {
-        proof.commitment = gradientOf(round, client);
-        uint256 position = _position(plays[round].batch, client);
-        proof.path = MerkleTree.proof(_leaves(round), position);
-        bytes32 statement =
-            Statements.gradientCommitment(round, clients[client].addr, proof.commitment);
-        proof.signature = signed(clients[client], statement);
-    }
-
-    /// @dev How many bits below this one are set.
-    function _position(uint256 mask, uint256 bit) private pure returns (uint256 position) {
-        for (uint256 i = 0; i < bit; ++i) {
-            position += (mask >> i) & 1;
-        }
-    }
-
-    function _penalty(Penalties memory penalties, Reason reason) private pure returns (uint96) {
-        if (reason == Reason.CommitmentMismatch) return penalties.commitmentMismatch;
-        if (reason == Reason.NotDelivered) return penalties.notDelivered;
-        if (reason == Reason.InputNotCommitted) return penalties.inputNotCommitted;
-        return penalties.replayOutside;
+    function _mix(uint256 dice) private returns (uint256) {
+        return uint256(keccak256(abi.encode(dice, ++_salt)));
     }
 }

@@ -3,8 +3,8 @@ pragma solidity 0.8.37;
 
 import {Test} from "forge-std/Test.sol";
 
-import {JobId, Slash, SlashStatus} from "contracts/Types.sol";
-import {CLIENTS, Handler} from "./Handler.sol";
+import {Charge, ChargeStatus, JobId} from "contracts/Types.sol";
+import {CLIENTS, Handler, HONEST} from "./Handler.sol";
 
 /// @dev The handler hashes its dice, so values from storage and code would only cost time.
 /// forge-config: default.invariant.include-storage = false
@@ -12,6 +12,8 @@ import {CLIENTS, Handler} from "./Handler.sol";
 /// forge-config: ci.invariant.include-storage = false
 /// forge-config: ci.invariant.include-push-bytes = false
 contract InvariantsTest is Test {
+    uint256 internal constant ROSTER = 5;
+
     Handler internal handler;
 
     function setUp() public {
@@ -21,62 +23,111 @@ contract InvariantsTest is Test {
         selectors[0] = Handler.waitBlocks.selector;
         selectors[1] = Handler.advance.selector;
         selectors[2] = Handler.advanceTwice.selector;
-        selectors[3] = Handler.request.selector;
-        selectors[4] = Handler.accuseFalsely.selector;
-        selectors[5] = Handler.veto.selector;
-        selectors[6] = Handler.execute.selector;
-        selectors[7] = Handler.penalise.selector;
-        selectors[8] = Handler.topUp.selector;
-        selectors[9] = Handler.unbond.selector;
-        selectors[10] = Handler.withdraw.selector;
-        selectors[11] = Handler.withdrawCredit.selector;
+        selectors[3] = bytes4(keccak256("hold(uint256)"));
+        selectors[4] = Handler.decideAudit.selector;
+        selectors[5] = Handler.attack.selector;
+        selectors[6] = Handler.penalise.selector;
+        selectors[7] = bytes4(keccak256("changeSeat(uint256)"));
+        selectors[8] = bytes4(keccak256("claim(uint256)"));
+        selectors[9] = Handler.refund.selector;
+        selectors[10] = Handler.topUpOrLeave.selector;
+        selectors[11] = Handler.withdraw.selector;
         targetContract(address(handler));
         targetSelector(FuzzSelector(address(handler), selectors));
     }
 
-    function invariant_DepositsAreBackedByBalance() public view {
+    function invariant_MoneyIsStakesHoldsBudgetsCreditsAndBurn() public view {
         assertEq(handler.balance(), handler.liabilities());
     }
 
-    function invariant_SlashedNeverExceedsCaptured() public view {
-        for (uint256 i = 0; i < handler.chargeCount(); ++i) {
-            (Handler.Charge memory charge, Slash memory slash) = handler.chargeAt(i);
-            assertLe(slash.captured, charge.depositBefore);
-            assertLe(slash.captured, charge.penalty);
+    function invariant_WhatCameInAndDidNotGoOutIsThere() public view {
+        assertEq(handler.balance(), handler.received() - handler.sent());
+    }
+
+    function invariant_NoClientPaysTwiceForARound() public view {
+        assertEq(handler.breaches("second charge"), 0);
+        for (uint256 i = 0; i < handler.failureCount(); ++i) {
+            (Handler.Failure memory failure, Charge memory charge) = handler.failureAt(i);
+            assertEq(failure.charges, charge.status == ChargeStatus.Charged ? 1 : 0);
+            assertEq(failure.releases, charge.status == ChargeStatus.Acquitted ? 1 : 0);
         }
-        assertEq(handler.distributedAndFound(), handler.distributed());
+    }
+
+    function invariant_NoClientPaysWithoutTwoSignatures() public view {
+        assertEq(handler.breaches("charge with one signature"), 0);
         for (uint256 j = 0; j < handler.jobCount(); ++j) {
             JobId job = handler.allJobs(j);
             for (uint256 client = 0; client < CLIENTS; ++client) {
-                assertEq(handler.lossOf(job, client), handler.purseOf(job, client).charged);
+                assertEq(handler.lossOf(job, client), handler.chargedOf(job, client));
             }
         }
     }
 
-    function invariant_NoDoubleSlash() public view {
-        assertFalse(handler.slashedTwice());
-        for (uint256 i = 0; i < handler.chargeCount(); ++i) {
-            (Handler.Charge memory charge, Slash memory slash) = handler.chargeAt(i);
-            assertEq(handler.requests(charge.round, charge.client), 1);
-            assertEq(charge.executions, slash.status == SlashStatus.Executed ? 1 : 0);
-            assertEq(charge.vetoes, slash.status == SlashStatus.Vetoed ? 1 : 0);
-        }
-    }
-
-    function invariant_NobodyWithdrawsWhileAnOpenAuditCouldSlashThem() public view {
-        assertFalse(handler.withdrewDuringAudit());
-        assertFalse(handler.slashedAfterWithdrawal());
-    }
-
-    function invariant_ClientWhoseAuditsPassNeverLosesMoney() public view {
-        assertFalse(handler.slashedWithoutFault());
+    function invariant_HonestClientsLoseNothing() public view {
+        assertEq(handler.breaches("hold of who did not fail"), 0);
         for (uint256 j = 0; j < handler.jobCount(); ++j) {
             JobId job = handler.allJobs(j);
-            for (uint256 client = 0; client < CLIENTS; ++client) {
-                if (handler.purseOf(job, client).everFaulted) continue;
+            for (uint256 client = 0; client < HONEST; ++client) {
                 assertEq(handler.lossOf(job, client), 0);
             }
+            for (uint256 client = 0; client < 2; ++client) {
+                assertEq(handler.heldOf(job, client), 0);
+            }
         }
+    }
+
+    function invariant_AHeldDepositDoesNotLeave() public view {
+        assertEq(handler.breaches("held amount"), 0);
+        assertEq(handler.breaches("withdrawal"), 0);
+        assertEq(handler.breaches("early withdrawal"), 0);
+    }
+
+    function invariant_NobodyIsPaidTwiceForARound() public view {
+        assertEq(handler.breaches("claim of nothing"), 0);
+        assertEq(handler.breaches("pay"), 0);
+    }
+
+    function invariant_EarningsNeverExceedTheBudget() public view {
+        assertEq(handler.breaches("refund of an open job"), 0);
+        for (uint256 j = 0; j < handler.jobCount(); ++j) {
+            assertTrue(handler.earnedWithin(handler.allJobs(j)));
+        }
+    }
+
+    function invariant_SeatsAreThreeDifferentStakedAccounts() public view {
+        assertEq(handler.breaches("seat with one signature"), 0);
+        for (uint256 j = 0; j < handler.jobCount(); ++j) {
+            assertTrue(handler.seatsAreSound(handler.allJobs(j)));
+        }
+    }
+
+    function invariant_AVerdictIsWhatTwoHonestMembersAttestAndNeverChanges() public view {
+        assertEq(handler.breaches("verdict"), 0);
+        assertTrue(handler.verdictsStand());
+    }
+
+    function invariant_NoRollAndNoResultWithOneSignature() public view {
+        assertEq(handler.breaches("roll with one signature"), 0);
+        assertEq(handler.breaches("result with one signature"), 0);
+    }
+
+    function invariant_HonestMembersLoseNothing() public view {
+        assertEq(handler.breaches("penalty of an honest member"), 0);
+        for (uint256 j = 0; j < handler.jobCount(); ++j) {
+            JobId job = handler.allJobs(j);
+            for (uint256 member = 0; member < ROSTER; ++member) {
+                if (!handler.isBad(job, member)) assertEq(handler.stakeLossOf(job, member), 0);
+            }
+        }
+    }
+
+    function invariant_MembersServeUntilTheJobIsClosed() public view {
+        assertEq(handler.breaches("member left early"), 0);
+    }
+
+    function invariant_ClosedJobsOpenNoRounds() public view {
+        assertEq(handler.breaches("round of a closed job"), 0);
+        assertTrue(handler.closedStayClosed());
     }
 
     /// @dev When everything is resolved and everyone has withdrawn, burn and treasury are left.
@@ -87,12 +138,12 @@ contract InvariantsTest is Test {
 
     /// @dev The invariants mean nothing if the handler never gets to where money moves.
     function test_Handler_ReachesEveryOutcome() public {
-        string[37] memory outcomes = _outcomes();
-        uint256[37] memory reached;
+        string[42] memory outcomes = _outcomes();
+        uint256[42] memory reached;
         uint256 start = vm.snapshotState();
-        for (uint256 run = 0; run < 48; ++run) {
-            for (uint256 i = 0; i < 128; ++i) {
-                handler.act(run << 128 | i);
+        for (uint256 run = 0; run < 32; ++run) {
+            for (uint256 i = 0; i < 240; ++i) {
+                handler.act((run << 128) | i);
             }
             for (uint256 i = 0; i < outcomes.length; ++i) {
                 reached[i] += handler.count(outcomes[i]);
@@ -107,45 +158,50 @@ contract InvariantsTest is Test {
         }
     }
 
-    function _outcomes() private pure returns (string[37] memory) {
+    function _outcomes() private pure returns (string[42] memory) {
         return [
             "waited",
             "job started",
             "opened",
-            "committed directly",
-            "committed in a batch",
+            "rolled",
             "beacon by aggregate",
             "beacon by partials",
             "beacon withheld",
+            "lied",
             "decided",
-            "undecided",
             "finalised",
             "voided",
-            "requested on a direct commitment",
-            "requested on a leaf",
-            "late request refused",
-            "charge of non-delivery before the deadline refused",
-            "second request refused",
-            "request on a leaver's leaf refused",
-            "capture clamped",
-            "false accusation refused",
-            "vetoed by receipts",
-            "vetoed by acquittals",
-            "late veto refused",
-            "executed",
-            "early execution refused",
-            "penalised for withholding",
-            "penalised for dissent",
-            "penalised for silence",
-            "penalty refused",
-            "deposit topped up",
-            "stake topped up",
-            "reinstated",
+            "job closed",
+            "held",
+            "held what was left",
+            "acquitted",
+            "charged",
+            "charged late",
+            "fault 0",
+            "fault 1",
+            "fault 3",
+            "equivocated",
+            "absent",
+            "seat changed",
+            "contribution claimed",
+            "service claimed",
+            "refunded",
+            "topped up",
             "client left",
             "member left",
-            "client withdrew",
-            "member withdrew",
-            "credit withdrawn"
+            "deposit withdrawn",
+            "stake withdrawn",
+            "credit withdrawn",
+            "refused: hold of who did not fail",
+            "refused: charge with one signature",
+            "refused: second charge",
+            "refused: penalty of an honest member",
+            "refused: roll with one signature",
+            "refused: seat with one signature",
+            "refused: claim of nothing",
+            "refused: early withdrawal",
+            "refused: round of a closed job",
+            "refused: refund of an open job"
         ];
     }
 }

@@ -9,6 +9,8 @@ import {BlsSigner} from "../support/BlsSigner.sol";
 
 /// @dev Library calls that may revert need a frame of their own.
 contract BLS12381Harness {
+    BLS12381.PackedG2 private _packed;
+
     function verify(
         bytes calldata signature,
         bytes calldata message,
@@ -36,6 +38,14 @@ contract BLS12381Harness {
 
     function addG2(bytes calldata a, bytes calldata b) external view returns (bytes memory) {
         return BLS12381.addG2(a, b);
+    }
+
+    function store(bytes calldata point) external {
+        BLS12381.store(_packed, point);
+    }
+
+    function load() external view returns (bytes memory) {
+        return BLS12381.load(_packed);
     }
 
     function hashToG1(bytes calldata message, bytes calldata domain)
@@ -195,5 +205,24 @@ contract BLS12381Test is Test {
             assertTrue(ok);
             assertEq(zero, BadPoints.g1Infinity());
         }
+    }
+
+    // ---- store, load ----
+
+    function test_Store_WhenLengthIsWrong_Reverts() public {
+        vm.expectRevert(abi.encodeWithSelector(BLS12381.WrongPointLength.selector, 255, 256));
+        bls.store(new bytes(255));
+    }
+
+    function test_Load_WhenNothingIsStored_IsEmpty() public view {
+        assertEq(bls.load().length, 0);
+    }
+
+    /// forge-config: default.fuzz.runs = 50
+    /// forge-config: ci.fuzz.runs = 500
+    function testFuzz_Load_GivesWhatWasStored(uint256 secret) public {
+        bytes memory point = BlsSigner.publicKey(bound(secret, 1, BlsSigner.ORDER - 1));
+        bls.store(point);
+        assertEq(bls.load(), point);
     }
 }

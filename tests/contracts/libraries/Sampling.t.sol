@@ -36,7 +36,7 @@ contract SamplingTest is Test {
     }
 
     function testFuzz_SeedOf_IsTheTaggedHash(bytes memory signature) public pure {
-        bytes32 expected = keccak256(bytes.concat(keccak256("opfl.v1.seed"), signature));
+        bytes32 expected = keccak256(bytes.concat(keccak256("opfl.v2.seed"), signature));
         assertEq(Sampling.seedOf(signature), expected);
     }
 }

@@ -4,283 +4,301 @@ pragma solidity 0.8.37;
 import {Test} from "forge-std/Test.sol";
 
 import {Terms} from "contracts/libraries/Terms.sol";
-import {AUDIT_ALWAYS, JobTerms, Penalties, Phases, Schedule, Split} from "contracts/Types.sol";
+import {AUDIT_ALWAYS, JobTerms, Pay, Penalties, Phases, Schedule} from "contracts/Types.sol";
 
 /// @dev Terms are read from calldata.
 contract TermsHarness {
-    function validate(JobTerms calldata terms) external pure {
-        Terms.validate(terms);
+    function validate(JobTerms calldata terms, uint256 sent) external pure {
+        Terms.validate(terms, sent);
     }
 
-    function schedule(Phases memory phases, uint32 commitDeadline)
+    function budget(JobTerms calldata terms) external pure returns (uint256) {
+        return Terms.budget(terms);
+    }
+
+    function schedule(Phases memory phases, uint32 openedAt)
         external
         pure
         returns (Schedule memory)
     {
-        return Terms.schedule(phases, commitDeadline);
+        return Terms.schedule(phases, openedAt);
     }
 }
 
 contract TermsTest is Test {
-    /// @dev commit + beacon + deliver + attest + finalise + request + veto of the valid terms.
-    uint32 internal constant LIFETIME = 70;
+    /// @dev deliver + roll + beacon + answer + attest + response + 1 of the valid terms.
+    uint32 internal constant LIFETIME = 61;
     uint32 internal constant MAX_DELAY = 1 << 30;
+
+    /// @dev Of four rounds with five places at 2 and three seats at 9.
+    uint256 internal constant BUDGET = 4 * (5 * 2 + 3 * 9);
 
     TermsHarness internal harness = new TermsHarness();
     JobTerms internal terms;
 
     function setUp() public {
         terms.members = [address(1), address(2), address(3)];
-        terms.treasury = address(4);
+        terms.standbys = [address(4), address(5)];
+        terms.treasury = address(6);
         terms.clientDeposit = 100;
         terms.memberStake = 200;
         terms.auditRate = 1 << 63;
         terms.rounds = 4;
-        terms.unbondingDelay = 100;
+        terms.maxClients = 5;
+        terms.fewestContributions = 3;
+        terms.unbondingDelay = LIFETIME;
+        terms.unlockDelay = LIFETIME;
+        terms.treasuryShare = 2000;
         terms.phases = Phases(10, 10, 10, 10, 10, 10, 10, 10);
-        terms.penalties = Penalties(10, 20, 30, 40, 50, 60, 70);
-        terms.split = Split(5000, 2000, 3000);
+        terms.penalties = Penalties(100, 10, 20, 30, 40);
+        terms.pay = Pay(2, 9);
     }
 
     // ---- validate ----
 
-    function test_Validate_WhenTermsAreTheDefaults_Accepts() public view {
-        harness.validate(terms);
+    function test_Validate_WhenTermsAreAtTheirLimits_Accepts() public view {
+        harness.validate(terms, BUDGET);
     }
 
-    function test_Validate_WhenRoundsIsZero_Reverts() public {
+    function test_Validate_WhenATermIsZero_Reverts() public {
         terms.rounds = 0;
         _expectZero("rounds");
-    }
-
-    function test_Validate_WhenClientDepositIsZero_Reverts() public {
         terms.clientDeposit = 0;
         _expectZero("clientDeposit");
-    }
-
-    function test_Validate_WhenMemberStakeIsZero_Reverts() public {
         terms.memberStake = 0;
         _expectZero("memberStake");
-    }
-
-    function test_Validate_WhenTreasuryIsZero_Reverts() public {
         terms.treasury = address(0);
         _expectZero("treasury");
-    }
-
-    function test_Validate_WhenAMemberIsZero_Reverts() public {
-        for (uint256 i = 0; i < 3; ++i) {
-            setUp();
-            terms.members[i] = address(0);
-            _expectZero("members");
-        }
+        terms.penalties.client = 0;
+        _expectZero("penalties.client");
+        terms.members[2] = address(0);
+        _expectZero("members");
+        terms.standbys[1] = address(0);
+        _expectZero("members");
     }
 
     function test_Validate_WhenAPhaseIsZero_Reverts() public {
         terms.phases.enrol = 0;
         _expectZero("phases.enrol");
-        setUp();
-        terms.phases.commit = 0;
-        _expectZero("phases.commit");
-        setUp();
-        terms.phases.beacon = 0;
-        _expectZero("phases.beacon");
-        setUp();
         terms.phases.deliver = 0;
         _expectZero("phases.deliver");
-        setUp();
+        terms.phases.roll = 0;
+        _expectZero("phases.roll");
+        terms.phases.beacon = 0;
+        _expectZero("phases.beacon");
+        terms.phases.answer = 0;
+        _expectZero("phases.answer");
         terms.phases.attest = 0;
         _expectZero("phases.attest");
-        setUp();
         terms.phases.finalise = 0;
         _expectZero("phases.finalise");
-        setUp();
-        terms.phases.request = 0;
-        _expectZero("phases.request");
-        setUp();
-        terms.phases.veto = 0;
-        _expectZero("phases.veto");
     }
 
-    function test_Validate_WhenAMemberStandsTwice_Reverts() public {
-        uint8[2][3] memory pairs = [[0, 1], [1, 2], [0, 2]];
-        for (uint256 i = 0; i < 3; ++i) {
-            setUp();
-            terms.members[pairs[i][0]] = terms.members[pairs[i][1]];
-            address twice = terms.members[pairs[i][0]];
-            _expect(abi.encodeWithSelector(Terms.DuplicateMember.selector, twice));
+    function test_Validate_WhenAnAccountStandsTwiceOnTheRoster_Reverts() public {
+        terms.members[1] = terms.members[0];
+        _expect(abi.encodeWithSelector(Terms.DuplicateMember.selector, address(1)));
+        terms.standbys[0] = address(2);
+        _expect(abi.encodeWithSelector(Terms.DuplicateMember.selector, address(2)));
+        terms.standbys[1] = address(4);
+        _expect(abi.encodeWithSelector(Terms.DuplicateMember.selector, address(4)));
+    }
+
+    function test_Validate_WhenThereAreTooManyStandbys_Reverts() public {
+        for (uint160 i = 10; i < 13; ++i) {
+            terms.standbys.push(address(i));
         }
-    }
-
-    function test_Validate_WhenAuditRateIsOne_Accepts() public {
-        terms.auditRate = AUDIT_ALWAYS;
-        harness.validate(terms);
+        harness.validate(terms, BUDGET);
+        terms.standbys.push(address(13));
+        _expect(abi.encodeWithSelector(Terms.TooManyStandbys.selector, 6, 5));
+        delete terms.standbys;
+        harness.validate(terms, BUDGET);
     }
 
     function test_Validate_WhenAuditRateIsAboveOne_Reverts() public {
+        terms.auditRate = AUDIT_ALWAYS;
+        harness.validate(terms, BUDGET);
         terms.auditRate = AUDIT_ALWAYS + 1;
         _expect(abi.encodeWithSelector(Terms.AuditRateAboveOne.selector, AUDIT_ALWAYS + 1));
     }
 
-    function test_Validate_WhenSplitIsNotWhole_Reverts() public {
-        terms.split = Split(5000, 2000, 2999);
-        _expect(abi.encodeWithSelector(Terms.SplitNotWhole.selector, 9999));
-        terms.split = Split(5000, 2000, 3001);
-        _expect(abi.encodeWithSelector(Terms.SplitNotWhole.selector, 10_001));
-        // No sum of three parts wraps around.
-        terms.split = Split(65_535, 65_535, 14_466);
-        _expect(abi.encodeWithSelector(Terms.SplitNotWhole.selector, 145_536));
+    function test_Validate_WhenTreasuryShareIsAboveOne_Reverts() public {
+        terms.treasuryShare = 10_000;
+        harness.validate(terms, BUDGET);
+        terms.treasuryShare = 10_001;
+        _expect(abi.encodeWithSelector(Terms.ShareAboveOne.selector, 10_001));
     }
 
-    function test_Validate_WhenAPenaltyEqualsTheStake_Accepts() public {
-        terms.penalties = Penalties(100, 100, 100, 100, 200, 200, 200);
-        harness.validate(terms);
+    function test_Validate_WhenFewestIsOutOfRange_Reverts() public {
+        terms.fewestContributions = 2;
+        _expect(abi.encodeWithSelector(Terms.FewestOutOfRange.selector, 2, 3, 5));
+        terms.fewestContributions = 5;
+        harness.validate(terms, BUDGET);
+        terms.fewestContributions = 6;
+        _expect(abi.encodeWithSelector(Terms.FewestOutOfRange.selector, 6, 3, 5));
     }
 
-    function test_Validate_WhenAClientPenaltyIsAboveTheDeposit_Reverts() public {
-        bytes memory reason = abi.encodeWithSelector(Terms.PenaltyAboveStake.selector, 101, 100);
-        terms.penalties.commitmentMismatch = 101;
-        _expect(reason);
-        setUp();
-        terms.penalties.notDelivered = 101;
-        _expect(reason);
-        setUp();
-        terms.penalties.inputNotCommitted = 101;
-        _expect(reason);
-        setUp();
-        terms.penalties.replayOutside = 101;
-        _expect(reason);
+    function test_Validate_WhenAPenaltyIsAboveTheStake_Reverts() public {
+        terms.penalties.client = 101;
+        _expect(abi.encodeWithSelector(Terms.PenaltyAboveStake.selector, 101, 100));
+        terms.penalties.withheld = 200;
+        harness.validate(terms, BUDGET);
+        terms.penalties.withheld = 201;
+        _expect(abi.encodeWithSelector(Terms.PenaltyAboveStake.selector, 201, 200));
     }
 
-    function test_Validate_WhenAMemberPenaltyIsAboveTheStake_Reverts() public {
-        bytes memory reason = abi.encodeWithSelector(Terms.PenaltyAboveStake.selector, 201, 200);
-        terms.penalties.beaconWithheld = 201;
-        _expect(reason);
-        setUp();
-        terms.penalties.verdictDissent = 201;
-        _expect(reason);
-        setUp();
-        terms.penalties.verdictSilence = 201;
-        _expect(reason);
+    function test_Validate_WhenSilencePaysAsMuchAsWork_Reverts() public {
+        terms.pay.member = 10;
+        _expectOrder("pay.member", 10, "silence", 10);
     }
 
-    function test_Validate_WhenUnbondingIsAsLongAsALifetime_Reverts() public {
-        terms.unbondingDelay = LIFETIME;
-        _expect(abi.encodeWithSelector(Terms.UnbondingTooShort.selector, LIFETIME, LIFETIME));
+    function test_Validate_WhenAWorseFaultCostsLess_Reverts() public {
+        terms.penalties = Penalties(100, 10, 10, 10, 10);
+        harness.validate(terms, BUDGET);
+        terms.penalties = Penalties(100, 20, 19, 30, 40);
+        _expectOrder("silence", 20, "dissent", 19);
+        terms.penalties = Penalties(100, 10, 20, 19, 40);
+        _expectOrder("dissent", 20, "absence", 19);
+        terms.penalties = Penalties(100, 10, 20, 30, 29);
+        _expectOrder("absence", 30, "withheld", 29);
     }
 
-    function test_Validate_WhenUnbondingIsOneBlockLonger_Accepts() public {
-        terms.unbondingDelay = LIFETIME + 1;
-        harness.validate(terms);
+    function test_Validate_WhenResponseIsShorterThanTheTimeToAnswer_Reverts() public {
+        terms.phases.response = 9;
+        _expectWindow("phases.response", 9, 10);
     }
 
-    function test_Validate_WhenUnbondingCouldOverflow_Reverts() public {
-        terms.unbondingDelay = MAX_DELAY;
-        harness.validate(terms);
+    function test_Validate_WhenUnbondingIsShorterThanAnAudit_Reverts() public {
+        terms.unbondingDelay = LIFETIME - 1;
+        _expectWindow("unbondingDelay", LIFETIME - 1, LIFETIME);
+    }
+
+    function test_Validate_WhenUnlockingIsShorterThanAnAudit_Reverts() public {
+        terms.unlockDelay = LIFETIME - 1;
+        _expectWindow("unlockDelay", LIFETIME - 1, LIFETIME);
+    }
+
+    function test_Validate_WhenADeadlineCouldOverflow_Reverts() public {
+        bytes memory reason =
+            abi.encodeWithSelector(Terms.DelayTooLong.selector, MAX_DELAY + 1, MAX_DELAY);
         terms.unbondingDelay = MAX_DELAY + 1;
-        _expect(abi.encodeWithSelector(Terms.DelayTooLong.selector, MAX_DELAY + 1, MAX_DELAY));
-    }
-
-    function test_Validate_WhenEnrolmentCouldOverflow_Reverts() public {
-        terms.phases.enrol = MAX_DELAY;
-        harness.validate(terms);
+        _expect(reason);
+        terms.unlockDelay = MAX_DELAY + 1;
+        _expect(reason);
         terms.phases.enrol = MAX_DELAY + 1;
-        _expect(abi.encodeWithSelector(Terms.DelayTooLong.selector, MAX_DELAY + 1, MAX_DELAY));
+        _expect(reason);
+        terms.phases.finalise = MAX_DELAY + 1;
+        _expect(reason);
     }
 
-    /// @dev Commit phases of one block: at most 127 rounds may pass in a lifetime.
-    function test_Validate_WhenRoundsAreAsShortAsTheWindowAllows_Accepts() public {
-        terms.phases = Phases(10, 1, 1, 1, 1, 1, 1, 121);
-        terms.unbondingDelay = 1000;
-        harness.validate(terms);
-    }
-
-    function test_Validate_WhenRoundsAreTooShort_Reverts() public {
-        terms.phases = Phases(10, 1, 1, 1, 1, 1, 1, 122);
-        terms.unbondingDelay = 1000;
-        _expect(abi.encodeWithSelector(Terms.RoundsTooShort.selector, 128, 127));
+    function test_Validate_WhenBudgetDoesNotPayWhatIsPromised_Reverts() public {
+        vm.expectRevert(abi.encodeWithSelector(Terms.BudgetTooSmall.selector, BUDGET - 1, BUDGET));
+        harness.validate(terms, BUDGET - 1);
+        harness.validate(terms, BUDGET + 1);
     }
 
     /// @dev Inputs are drawn around the limits, so that both answers are common.
     function testFuzz_Validate_AcceptsExactlyWhatTheModelAccepts(
-        uint32[8] memory phases,
-        uint96[7] memory penalties,
-        uint16[3] memory split,
-        uint32 unbondingDelay,
-        uint128 auditRate
+        uint8[8] memory phases,
+        uint8[5] memory penalties,
+        uint8[2] memory pay,
+        uint16[2] memory delays,
+        uint256 sent
     ) public {
-        for (uint256 i = 0; i < 8; ++i) {
-            phases[i] = uint32(bound(phases[i], i == 0 ? 0 : 1, 40));
-        }
-        for (uint256 i = 0; i < 7; ++i) {
-            penalties[i] = uint96(bound(penalties[i], 0, i < 4 ? 102 : 204));
-        }
-        split[0] = uint16(bound(split[0], 0, 10_000));
-        split[1] = uint16(bound(split[1], 0, 10_000 - split[0]));
-        split[2] = uint16(bound(split[2], 0, 1)) + 10_000 - split[0] - split[1];
         terms.phases = Phases(
-            phases[0], phases[1], phases[2], phases[3], phases[4], phases[5], phases[6], phases[7]
+            phases[0] % 4,
+            1 + phases[1] % 4,
+            1 + phases[2] % 4,
+            1 + phases[3] % 4,
+            1 + phases[4] % 8,
+            1 + phases[5] % 4,
+            1 + phases[6] % 4,
+            phases[7] % 16
         );
         terms.penalties = Penalties(
-            penalties[0],
-            penalties[1],
-            penalties[2],
-            penalties[3],
-            penalties[4],
-            penalties[5],
-            penalties[6]
+            penalties[0] % 110,
+            3 + penalties[1] % 4,
+            5 + penalties[2] % 4,
+            7 + penalties[3] % 4,
+            9 + penalties[4] % 4
         );
-        terms.split = Split(split[0], split[1], split[2]);
-        terms.unbondingDelay = uint32(bound(unbondingDelay, 0, 400));
-        terms.auditRate = uint128(bound(auditRate, AUDIT_ALWAYS / 2, AUDIT_ALWAYS * 11 / 10));
+        terms.pay = Pay(pay[0], pay[1] % 8);
+        terms.unbondingDelay = delays[0] % 80;
+        terms.unlockDelay = delays[1] % 80;
+        uint256 needed = 4 * (5 * uint256(terms.pay.client) + 3 * uint256(terms.pay.member));
+        sent = bound(sent, needed == 0 ? 0 : needed - 1, needed + 3);
 
-        uint256 lifetime;
-        bool valid = phases[0] != 0 && terms.auditRate <= AUDIT_ALWAYS
-            && uint256(split[0]) + split[1] + split[2] == 10_000;
-        for (uint256 i = 1; i < 8; ++i) {
-            lifetime += phases[i];
-        }
-        for (uint256 i = 0; i < 7; ++i) {
-            valid = valid && penalties[i] <= (i < 4 ? 100 : 200);
-        }
-        valid = valid && terms.unbondingDelay > lifetime && lifetime <= 127 * uint256(phases[1]);
-        try harness.validate(terms) {
+        bool valid = _isValid() && sent >= needed;
+        JobTerms memory current = terms;
+        try harness.validate(current, sent) {
             assertTrue(valid, "accepted");
         } catch {
             assertFalse(valid, "refused");
         }
     }
 
-    // ---- schedule ----
+    // ---- budget, schedule ----
+
+    function test_Budget_WhenAmountsAreTheLargest_DoesNotOverflow() public {
+        terms.pay = Pay(type(uint96).max, type(uint96).max);
+        terms.maxClients = type(uint32).max;
+        terms.rounds = type(uint32).max;
+        uint256 perRound = uint256(type(uint96).max) * (uint256(type(uint32).max) + 3);
+        assertEq(harness.budget(terms), perRound * type(uint32).max);
+    }
 
     function testFuzz_Schedule_AddsUpWithoutOverflowForValidTerms(
         uint32[7] memory lengths,
-        uint32 commitDeadline
+        uint32 openedAt
     ) public view {
         for (uint256 i = 0; i < 7; ++i) {
             lengths[i] = uint32(bound(lengths[i], 1, MAX_DELAY / 7 - 1));
         }
-        // Up to block 3 * 2^30, which is 1,200 years of Ethereum away.
-        commitDeadline = uint32(bound(commitDeadline, 1, 3 * uint256(MAX_DELAY)));
+        // Up to block 2^31, which is 800 years of Ethereum away.
+        openedAt = uint32(bound(openedAt, 1, 2 * uint256(MAX_DELAY)));
         Phases memory phases = Phases(
             1, lengths[0], lengths[1], lengths[2], lengths[3], lengths[4], lengths[5], lengths[6]
         );
-        Schedule memory deadlines = harness.schedule(phases, commitDeadline);
-        assertEq(deadlines.commit, commitDeadline);
-        assertEq(deadlines.beacon, uint256(commitDeadline) + lengths[1]);
-        assertEq(deadlines.deliver, uint256(deadlines.beacon) + lengths[2]);
-        assertEq(deadlines.attest, uint256(deadlines.deliver) + lengths[3]);
-        assertEq(deadlines.finalise, uint256(deadlines.attest) + lengths[4]);
-        assertEq(deadlines.request, uint256(deadlines.attest) + lengths[5]);
+        Schedule memory deadlines = harness.schedule(phases, openedAt);
+        assertEq(deadlines.deliver, uint256(openedAt) + lengths[0]);
+        assertEq(deadlines.roll, uint256(deadlines.deliver) + lengths[1]);
+        assertEq(deadlines.beacon, uint256(deadlines.roll) + lengths[2]);
+        assertEq(deadlines.answer, uint256(deadlines.beacon) + lengths[3]);
+        assertEq(deadlines.attest, uint256(deadlines.answer) + lengths[4]);
+        assertEq(deadlines.finalise, uint256(deadlines.attest) + lengths[5]);
+        assertEq(deadlines.response, uint256(deadlines.attest) + lengths[6]);
+    }
+
+    function _isValid() private view returns (bool) {
+        Phases memory phases = terms.phases;
+        Penalties memory costs = terms.penalties;
+        uint256 lifetime = uint256(phases.deliver) + phases.roll + phases.beacon + phases.answer
+            + phases.attest + phases.response;
+        bool windows = phases.enrol != 0 && phases.response >= phases.answer
+            && terms.unbondingDelay > lifetime && terms.unlockDelay > lifetime;
+        bool order = terms.pay.member < costs.silence && costs.silence <= costs.dissent
+            && costs.dissent <= costs.absence && costs.absence <= costs.withheld;
+        return windows && order && costs.client != 0 && costs.client <= 100;
     }
 
     function _expectZero(string memory term) private {
         _expect(abi.encodeWithSelector(Terms.ZeroTerm.selector, term));
     }
 
+    function _expectOrder(string memory low, uint96 first, string memory high, uint96 second)
+        private
+    {
+        _expect(abi.encodeWithSelector(Terms.WrongOrder.selector, low, first, high, second));
+    }
+
+    function _expectWindow(string memory window, uint256 given, uint256 needed) private {
+        _expect(abi.encodeWithSelector(Terms.WindowTooShort.selector, window, given, needed));
+    }
+
+    /// @dev Expects it of the terms as they are, and starts from valid ones again.
     function _expect(bytes memory reason) private {
         JobTerms memory current = terms;
         vm.expectRevert(reason);
-        harness.validate(current);
+        harness.validate(current, BUDGET);
+        setUp();
     }
 }

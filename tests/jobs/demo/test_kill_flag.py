@@ -14,6 +14,7 @@ PLAN = Plan(rounds=6)
     [
         ("committee:1@round3", Kill("member-1", 3)),
         ("client:0@round0", Kill("client-0", 0)),
+        ("standby:0@round1", Kill("standby-0", 1)),
         ("server@round5", Kill("server", 5)),
     ],
 )
@@ -28,6 +29,7 @@ def test_kills_are_read(text, kill):
         ("server:0@round3", "ROLE:N@roundR"),
         ("member:0@round3", "ROLE:N@roundR"),
         ("committee:3@round0", "there are 3"),
+        ("standby:1@round0", "there are 1"),
         ("client:5@round0", "there are 5"),
         ("client:0@round6", "from 0 to 5"),
     ],

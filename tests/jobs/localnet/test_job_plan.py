@@ -11,11 +11,11 @@ from opfl_chain.learning.errors import UnknownDataset
 @pytest.mark.parametrize(
     ("fields", "error", "said"),
     [
-        ({"clients": (None,)}, PlanInvalid, "1 clients and 12 rounds are too few"),
+        ({"clients": (None, None)}, PlanInvalid, "2 clients and 12 rounds are too few"),
         ({"rounds": 0}, PlanInvalid, "5 clients and 0 rounds are too few"),
         ({"members": (None, None)}, PlanInvalid, "2 members: a committee has 3"),
         ({"dataset": "minst"}, UnknownDataset, "unknown data set 'minst'.*synthetic"),
-        ({"clients": (None, "steal")}, UnknownAttack, "'steal'.*withhold-shares"),
+        ({"clients": (None, None, "steal")}, UnknownAttack, "'steal'.*withhold-shares"),
         (
             {"members": (None, None, "steal")},
             PlanInvalid,

@@ -1,0 +1,1 @@
+"""Every known attack, by name, played on real daemons and a real chain."""

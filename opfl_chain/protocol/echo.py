@@ -1,0 +1,192 @@
+"""What members tell each other, in two steps: a message, and an echo of what was heard.
+
+Every statement has a slot of its own and is signed. A member sends its message to both others; when
+it has heard both, or the time of the step is over, it sends its echo, and ignores what comes later
+in the slot. What a member other than the author echoes, and shows with the author's signature,
+counts. So all honest members get the same values, whatever one liar among the three does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Final, TypeVar
+
+from opfl_chain.protocol.commitments import COMPONENTS
+from opfl_chain.protocol.errors import MessageError, ProtocolError
+from opfl_chain.protocol.hashing import keccak256
+from opfl_chain.protocol.shares import HASH_BYTES
+from opfl_chain.protocol.widths import unsigned
+
+SEATS: Final = range(COMPONENTS)
+NOTHING_HEARD: Final = bytes(HASH_BYTES)
+ECHO_BYTES: Final = HASH_BYTES * COMPONENTS
+SLOTS_PER_ATTEMPT: Final = 256
+"""Later sessions of a round have slots of their own: two messages in one slot are equivocation."""
+
+Value = TypeVar("Value")
+
+
+class Slot(IntEnum):
+    """The statements of a member in a round. The echo of a slot is the next number."""
+
+    LIST = 1
+    """The contributions that it has."""
+    COMPLAINTS = 3
+    """About contributions that it cannot open."""
+    ANSWERS = 5
+    """The answers of audited clients that it has."""
+    REPORT = 7
+    """What it found in the answers, and commitments to its own words about them."""
+    REVEAL = 9
+    """Those words."""
+    SUM = 11
+    """The hashes of its components of the sum."""
+    REFEREE = 13
+    """Of a standby: the words on components that are disputed. It has no echo."""
+    SUM_REFEREE = 15
+    """Of a standby: the hashes of components of the sum that are disputed. It has no echo."""
+
+
+def slot_number(slot: Slot, attempt: int = 0) -> int:
+    """Return the number of a slot in a session of a round: 0 is the round itself."""
+    return unsigned("slot", slot + SLOTS_PER_ATTEMPT * unsigned("attempt", attempt, 24), 32)
+
+
+def echo_of(slot: int) -> int:
+    """Return the slot of the echo of what is said in a slot."""
+    if slot % 2 == 0:
+        raise MessageError(f"slot {slot} is an echo, which has no echo")
+    return unsigned("slot", slot, 32) + 1
+
+
+@dataclass(frozen=True)
+class Signed:
+    """A message in a slot, and its author's signature."""
+
+    body: bytes
+    signature: bytes = field(repr=False)
+
+    @property
+    def hash(self) -> bytes:
+        """The content hash of the signed `MemberMessage`."""
+        return keccak256(self.body)
+
+
+@dataclass(frozen=True)
+class Echo:
+    """The hashes of the messages that a member heard in a slot, its own included, by seat."""
+
+    heard: tuple[bytes, bytes, bytes]
+
+    @classmethod
+    def of(cls, bodies: Mapping[int, bytes]) -> Echo:
+        """Make the echo of the messages that were heard, by seat of their authors."""
+        first, second, third = (
+            keccak256(bodies[seat]) if seat in bodies else NOTHING_HEARD for seat in SEATS
+        )
+        return cls((first, second, third))
+
+    def encode(self) -> bytes:
+        """Return the wire format."""
+        return b"".join(self.heard)
+
+    @classmethod
+    def decode(cls, data: bytes) -> Echo:
+        """Read an echo."""
+        if len(data) != ECHO_BYTES:
+            raise MessageError(f"an echo has {ECHO_BYTES} bytes, this one has {len(data):,}")
+        first, second, third = (
+            bytes(data[at : at + HASH_BYTES]) for at in range(0, ECHO_BYTES, HASH_BYTES)
+        )
+        return cls((first, second, third))
+
+    def of_author(self, seat: int) -> bytes | None:
+        """Return the hash of the message that was heard of an author, if any."""
+        heard = self.heard[seat]
+        return heard if heard != NOTHING_HEARD else None
+
+
+@dataclass(frozen=True)
+class Common:
+    """What all honest members hold each of them said in a slot."""
+
+    values: dict[int, bytes | None]
+    """The message of each seat; None if it was away, or said two things."""
+    equivocators: dict[int, tuple[Signed, Signed]]
+    """Two messages of one author in the slot: its signatures prove it on chain."""
+
+    @property
+    def absent(self) -> tuple[int, ...]:
+        """The seats that said nothing."""
+        return tuple(
+            seat
+            for seat, value in self.values.items()
+            if value is None and seat not in self.equivocators
+        )
+
+
+def common(
+    own_seat: int,
+    own_body: bytes | None,
+    echoes: Mapping[int, Echo],
+    bodies: Mapping[tuple[int, bytes], Signed],
+) -> Common:
+    """Return what each member said, by what the members heard.
+
+    ``echoes`` are ours and those that arrived, by seat. ``bodies`` are what has been shown with a
+    valid signature of its author, by the author's seat and the hash. For an author count the
+    messages that others than itself heard: exactly one is its word, two are equivocation, and none
+    is absence. For ourselves our own message counts.
+    """
+    values: dict[int, bytes | None] = {}
+    equivocators: dict[int, tuple[Signed, Signed]] = {}
+    for author in SEATS:
+        if author == own_seat:
+            values[author] = own_body
+            continue
+        named = {echo.of_author(author) for seat, echo in echoes.items() if seat != author}
+        shown = [bodies[author, each] for each in _sorted(named) if (author, each) in bodies]
+        values[author] = shown[0].body if len(shown) == 1 else None
+        if len(shown) > 1:
+            equivocators[author] = shown[0], shown[1]
+    return Common(values, equivocators)
+
+
+def missing_bodies(
+    own_seat: int, echoes: Mapping[int, Echo], bodies: Mapping[tuple[int, bytes], Signed]
+) -> dict[tuple[int, bytes], int]:
+    """Return the messages that count and that we lack: author and hash, and whose echo names it."""
+    wanted: dict[tuple[int, bytes], int] = {}
+    for seat, echo in echoes.items():
+        for author in SEATS:
+            named = echo.of_author(author)
+            if named is None or author in (seat, own_seat) or (author, named) in bodies:
+                continue
+            wanted[author, named] = seat
+    return wanted
+
+
+def is_concluded(own_seat: int, echoes: Mapping[int, Echo]) -> bool:
+    """Return whether the echoes of all members are here, so that nobody need wait any longer."""
+    return own_seat in echoes and len(echoes) == COMPONENTS
+
+
+def readable(
+    values: Mapping[int, bytes | None], decode: Callable[[int, bytes], Value]
+) -> dict[int, Value]:
+    """Decode what was said, by seat. What cannot be read is as if it had not been said."""
+    found: dict[int, Value] = {}
+    for seat, body in values.items():
+        if body is None:
+            continue
+        try:
+            found[seat] = decode(seat, body)
+        except ProtocolError:
+            continue
+    return found
+
+
+def _sorted(named: set[bytes | None]) -> list[bytes]:
+    return sorted(each for each in named if each is not None)

@@ -1,0 +1,210 @@
+"""The signed messages of members in the slots of a round: sent, asked for, stored and served.
+
+A message is stored before it is used or sent. The first one of a member in a slot is what it says;
+another one of the same slot is kept as evidence against it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from http import HTTPStatus
+from typing import Final
+
+from opfl_chain.chain.keys import signer_of
+from opfl_chain.chain.rpc import tohex, unhex
+from opfl_chain.protocol.echo import SLOTS_PER_ATTEMPT, Signed
+from opfl_chain.protocol.hashing import keccak256
+from opfl_chain.protocol.identifiers import Address
+from opfl_chain.protocol.signatures import SIGNATURE_BYTES
+from opfl_chain.protocol.statements import MemberMessage
+from opfl_chain.roles.member.attempts import as_said, attempt_at
+from opfl_chain.roles.member.requests import round_in, signature_in
+from opfl_chain.roles.member.store import MemberStore
+from opfl_chain.roles.node import Node
+from opfl_chain.roles.peers import bytes_field, hex_field, object_in
+from opfl_chain.roles.view.view import RoundView
+from opfl_chain.transport.errors import TransportError
+from opfl_chain.transport.routes import Refusal, Request, Response, Route
+
+_FIXED_BYTES: Final = 1 << 10
+_BYTES_OF_CLIENT: Final = 1 << 9
+"""No message has more for a client: a hand-over has three rows of 133 bytes."""
+MOST_IN_SLOT: Final = 2
+"""Messages of one member that are kept of a slot: two are evidence enough."""
+_MOST_SLOT: Final = (1 << 32) - 1
+_HASH_BYTES: Final = 32
+
+_LOGGER = logging.getLogger("opfl.committee")
+
+
+class Messages:
+    """The messages that one member has."""
+
+    def __init__(self, node: Node, store: MemberStore) -> None:
+        self._node = node
+        self._store = store
+
+    def routes(self) -> list[Route]:
+        path = "/rounds/{round}/messages/{slot}/{seat}"
+        return [
+            Route("POST", path, self.take, max_body_bytes=self._most_bytes, signed=True),
+            Route("GET", path, self.serve_first),
+            Route("GET", path + "/{hash}", self.serve),
+        ]
+
+    @property
+    def _most_bytes(self) -> int:
+        return _FIXED_BYTES + _BYTES_OF_CLIENT * self._node.job.terms.max_clients
+
+    def seat(self, round_: RoundView) -> int:
+        """Our own seat in a round."""
+        return self.seats(round_).index(self._node.address)
+
+    def seats(self, round_: RoundView) -> list[Address]:
+        return list(self._node.view.seats_of(round_))
+
+    def peers(self, round_: RoundView) -> list[tuple[int, Address]]:
+        """Seats and addresses of the others in a round."""
+        seats = enumerate(self.seats(round_))
+        return [(seat, member) for seat, member in seats if member != self._node.address]
+
+    def own(self, round_: RoundView, slot: int) -> Signed | None:
+        """Our own message in a slot, if it is made."""
+        return self._store.first_message(round_.opening, slot, self.seat(round_))
+
+    def say(self, round_: RoundView, slot: int, body: bytes) -> Signed:
+        """Sign and store our message; one that is stored already stands."""
+        if (known := self.own(round_, slot)) is not None:
+            return known
+        message = Signed(body, self._node.sign(self.statement(round_, slot, body)))
+        self._store.keep_message(round_.opening, slot, self.seat(round_), message)
+        return message
+
+    def tell(self, round_: RoundView, slot: int, own: Signed) -> None:
+        """Send our message to the peers that have not confirmed that they have it."""
+        for seat, member in self.peers(round_):
+            if self._store.has_told(round_.opening, slot, seat):
+                continue
+            path = f"/rounds/{round_.id}/messages/{slot}/{self.seat(round_)}"
+            try:
+                self._node.peers.post_to_member(member, path, own.body, own.signature)
+            except TransportError as error:
+                self._node.agenda.again()
+                reason = {"member": member, "slot": slot, "reason": str(error)}
+                _LOGGER.info("peer not told", extra=reason)
+                continue
+            self._store.keep_told(round_.opening, slot, seat)
+
+    def ask_all(self, round_: RoundView, slot: int) -> None:
+        """Ask peers for their own messages in a slot that we lack."""
+        for seat, member in self.peers(round_):
+            if self._store.first_message(round_.opening, slot, seat) is None:
+                self._fetch(round_, member, slot, seat)
+
+    def ask(
+        self, round_: RoundView, member: Address, slot: int, seat: int, content_hash: bytes
+    ) -> Signed | None:
+        """Return the message of a seat with this hash, from our store or from a member."""
+        known = self._store.message(round_.opening, slot, seat, content_hash)
+        if known is None:
+            self._fetch(round_, member, slot, seat, content_hash)
+            known = self._store.message(round_.opening, slot, seat, content_hash)
+        return known
+
+    def _fetch(
+        self,
+        round_: RoundView,
+        member: Address,
+        slot: int,
+        seat: int,
+        content_hash: bytes | None = None,
+    ) -> None:
+        path = f"/rounds/{round_.id}/messages/{slot}/{seat}"
+        if content_hash is not None:
+            path += f"/{tohex(content_hash)}"
+        with contextlib.suppress(TransportError):
+            found = object_in(self._node.peers.ask_member(member, path, 4 * self._most_bytes))
+            message = Signed(
+                bytes_field(found, "body"), hex_field(found, "signature", SIGNATURE_BYTES)
+            )
+            if self._is_signed(round_, slot, seat, message):
+                self._store.keep_message(round_.opening, slot, seat, message)
+
+    # --- endpoints
+
+    def take(self, request: Request) -> Response:
+        """Store a peer's message."""
+        round_, slot, seat = self._place(request)
+        if slot > self._last_slot(round_):
+            raise Refusal(HTTPStatus.TOO_EARLY, f"no session of this round has slot {slot} yet")
+        message = Signed(request.body, signature_in(request))
+        if not self._is_signed(round_, slot, seat, message):
+            raise Refusal(
+                HTTPStatus.UNAUTHORIZED,
+                f"the message is not signed by seat {seat} for opening {tohex(round_.opening)}",
+            )
+        kept = self._store.messages(round_.opening, slot, seat)
+        if len(kept) < MOST_IN_SLOT:
+            self._store.keep_message(round_.opening, slot, seat, message)
+        self._node.wake()
+        return Response.json({"stored": True})
+
+    def serve_first(self, request: Request) -> Response:
+        """Serve the first message of a seat in a slot that we have."""
+        round_, slot, seat = self._place(request)
+        return _response(self._store.first_message(round_.opening, slot, seat))
+
+    def serve(self, request: Request) -> Response:
+        """Serve a message that we heard, as its member signed it."""
+        round_, slot, seat = self._place(request)
+        try:
+            content_hash = unhex(request.parts["hash"])
+        except ValueError:
+            content_hash = b""
+        if len(content_hash) != _HASH_BYTES:
+            raise Refusal(HTTPStatus.NOT_FOUND, "no message has this hash")
+        return _response(self._store.message(round_.opening, slot, seat, content_hash))
+
+    def _is_signed(self, round_: RoundView, slot: int, seat: int, message: Signed) -> bool:
+        statement = self.statement(round_, slot, message.body)
+        signer = signer_of(statement, self._node.job.domain, message.signature)
+        return signer == self.seats(round_)[seat]
+
+    def _last_slot(self, round_: RoundView) -> int:
+        """The last slot that a session of a round can have, also if a peer sees a later block."""
+        moment = self._node.moment
+        attempt = attempt_at(self._node, round_, moment.head if moment else 0)
+        return SLOTS_PER_ATTEMPT * (attempt + 2)
+
+    def _place(self, request: Request) -> tuple[RoundView, int, int]:
+        """The round with the seats that speak in the slot, the slot, and the seat."""
+        slot = _slot(request)
+        return as_said(self._node, round_in(self._node, request), slot), slot, _seat(request)
+
+    def statement(self, round_: RoundView, slot: int, body: bytes) -> MemberMessage:
+        """The statement by which a member says something in a slot."""
+        return MemberMessage(
+            self._node.job.id, round_.number, round_.opening, slot, keccak256(body)
+        )
+
+
+def _response(message: Signed | None) -> Response:
+    if message is None:
+        raise Refusal(HTTPStatus.NOT_FOUND, "there is no such message yet")
+    return Response.json({"body": tohex(message.body), "signature": tohex(message.signature)})
+
+
+def _slot(request: Request) -> int:
+    return _number(request, "slot", _MOST_SLOT)
+
+
+def _seat(request: Request) -> int:
+    return _number(request, "seat", 2)
+
+
+def _number(request: Request, name: str, most: int) -> int:
+    text = request.parts[name]
+    if text.isascii() and text.isdecimal() and len(text) <= len(str(most)) and int(text) <= most:
+        return int(text)
+    raise Refusal(HTTPStatus.NOT_FOUND, f"no {name} {text!r:.20}")

@@ -1,0 +1,159 @@
+"""A standby that took a seat takes part in hearings on rounds that began without it.
+
+Each component has two holders, so the others can hand it everything that its seat held: the roll,
+bundles, and the keys of its two components. All of it is bound by the roll on chain.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import struct
+from collections.abc import Iterable
+from http import HTTPStatus
+from typing import Final
+
+from opfl_chain.protocol.bundle import BundleKind, body_key
+from opfl_chain.protocol.errors import ProtocolError
+from opfl_chain.protocol.identifiers import Address, ClientIndex
+from opfl_chain.protocol.roll import Roll, RollEntry
+from opfl_chain.protocol.sealing import SealingKey
+from opfl_chain.protocol.shares import HASH_BYTES, held_indices
+from opfl_chain.roles.member.intake import Intake
+from opfl_chain.roles.member.requests import round_in
+from opfl_chain.roles.member.store import MemberStore
+from opfl_chain.roles.node import Node
+from opfl_chain.roles.view.view import RoundView
+from opfl_chain.transport.errors import TransportError
+from opfl_chain.transport.routes import Refusal, Request, Response, Route
+
+_ENTRY: Final = struct.Struct(f">I{HASH_BYTES}s{HASH_BYTES}s")
+"""Client, commitment, content hash."""
+_KEY: Final = struct.Struct(f">{HASH_BYTES}sB{HASH_BYTES}s")
+"""Content hash, component, key."""
+_KEYS_OF_BUNDLE: Final = 3
+
+_LOGGER = logging.getLogger("opfl.committee")
+
+
+class Newcomers:
+    """Both sides: what a member hands to who took a seat, and what that one takes."""
+
+    def __init__(
+        self,
+        node: Node,
+        store: MemberStore,
+        sealing_key: SealingKey,
+        intakes: dict[BundleKind, Intake],
+    ) -> None:
+        self._node = node
+        self._store = store
+        self._sealing_key = sealing_key
+        self._intakes = intakes
+
+    def routes(self) -> list[Route]:
+        most = _KEYS_OF_BUNDLE * _KEY.size
+        return [
+            Route("GET", "/rounds/{round}/entries", self.serve_entries),
+            Route("POST", "/rounds/{round}/keys", self.take_keys, max_body_bytes=most),
+        ]
+
+    def is_newcomer(self, round_: RoundView, member: Address) -> bool:
+        """Return whether a member had no seat when the round opened."""
+        original = self._node.view.round(round_.number)
+        return original is not None and member not in self._node.view.seats_of(original)
+
+    def hand_over(
+        self, heard: RoundView, kind: BundleKind, client: Address, content: bytes
+    ) -> None:
+        """Hand our keys of a bundle to those who took a seat next to ours since it was sealed."""
+        seats = self._node.view.seats_of(heard)
+        if self._node.address not in seats or self.is_newcomer(heard, self._node.address):
+            return
+        own = seats.index(self._node.address)
+        for seat, member in enumerate(seats):
+            shared = set(held_indices(seat)) & set(held_indices(own))
+            known = self._store.has_handed_to(heard.opening, member, content)
+            if member != self._node.address and self.is_newcomer(heard, member) and not known:
+                self._give(heard, member, kind, client, content, shared)
+
+    def keys(self, heard: RoundView, content: bytes) -> tuple[list[bytes], list[bytes]]:
+        """The keys that we were handed, for each of the two components of our seat."""
+        seat = self._node.view.seats_of(heard).index(self._node.address)
+        first, second = (
+            self._store.handed_keys(heard.opening, content, k) for k in held_indices(seat)
+        )
+        return first, second
+
+    def fetch_roll(self, round_: RoundView) -> None:
+        """Have the entries of a roll that is on chain before we agreed on it ourselves."""
+        if round_.roll is None or self._store.roll(round_.opening):
+            return
+        clients = {each.index: each.address for each in self._node.view.clients().values()}
+        most = _ENTRY.size * round_.roll.count
+        for member in self._node.view.roster():
+            if member == self._node.address:
+                continue
+            with contextlib.suppress(TransportError, ProtocolError, KeyError, struct.error):
+                path = f"/rounds/{round_.id}/entries"
+                body = self._node.peers.ask_member(member, path, most)
+                entries = [
+                    RollEntry(ClientIndex(index), clients[index], commitment, content)
+                    for index, commitment, content in _ENTRY.iter_unpack(body)
+                ]
+                if Roll.of(entries).root == round_.roll.root:
+                    self._store.keep_roll(round_.opening, entries)
+                    return
+
+    def _give(
+        self,
+        heard: RoundView,
+        member: Address,
+        kind: BundleKind,
+        client: Address,
+        content: bytes,
+        components: Iterable[int],
+    ) -> None:
+        intake, own = self._intakes[kind], self._node.view.seats_of(heard)
+        seat = own.index(self._node.address)
+        bundle = intake.required(heard, client, content)
+        context = intake.context(heard, client)
+        body = b"".join(
+            _KEY.pack(content, k, body_key(bundle, k, seat, self._sealing_key, context))
+            for k in components
+        )
+        try:
+            self._node.peers.post_to_member(member, f"/rounds/{heard.id}/keys", body, b"")
+        except TransportError as error:
+            self._node.agenda.again()
+            _LOGGER.info("keys not handed over", extra={"member": member, "reason": str(error)})
+            return
+        self._store.keep_handed_to(heard.opening, member, content)
+
+    # --- endpoints
+
+    def serve_entries(self, request: Request) -> Response:
+        """Serve the entries of a roll that is on chain."""
+        round_ = round_in(self._node, request)
+        entries = self._store.roll(round_.opening)
+        if round_.roll is None or not entries:
+            raise Refusal(HTTPStatus.NOT_FOUND, "this round has no roll here")
+        return Response.binary(
+            b"".join(_ENTRY.pack(e.client, e.commitment, e.content_hash) for e in entries)
+        )
+
+    def take_keys(self, request: Request) -> Response:
+        """Store keys of components that our seat has had since the round opened."""
+        round_ = round_in(self._node, request)
+        seats = self._node.view.seats()
+        if self._node.address not in seats or not self.is_newcomer(round_, self._node.address):
+            raise Refusal(HTTPStatus.FORBIDDEN, "this member took no seat after the round opened")
+        if len(request.body) % _KEY.size:
+            raise Refusal(HTTPStatus.BAD_REQUEST, f"{len(request.body)} bytes are no keys")
+        held = held_indices(seats.index(self._node.address))
+        for content, component, key in _KEY.iter_unpack(request.body):
+            kept = len(self._store.handed_keys(round_.opening, content, component))
+            if component in held and kept < _KEYS_OF_BUNDLE:
+                self._store.keep_handed_key(round_.opening, content, component, key)
+        self._node.wake()
+        return Response.json({"stored": True})

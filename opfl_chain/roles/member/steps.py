@@ -1,0 +1,133 @@
+"""Steps in which members tell each other something, so that all honest ones hear the same.
+
+A step has two parts. Each member says its own, and then what it heard of all: `protocol.echo` says
+what counts. A part ends when everything has been heard, or at its block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from opfl_chain.protocol.echo import (
+    Common,
+    Echo,
+    Signed,
+    common,
+    echo_of,
+    is_concluded,
+    missing_bodies,
+)
+from opfl_chain.protocol.errors import ProtocolError
+from opfl_chain.protocol.identifiers import Address
+from opfl_chain.roles.member.messages import Messages
+from opfl_chain.roles.member.store import MemberStore
+from opfl_chain.roles.node import Moment
+from opfl_chain.roles.view.view import RoundView
+
+Convict = Callable[[RoundView, Address, int, tuple[Signed, Signed]], None]
+
+
+@dataclass(frozen=True)
+class StepEnds:
+    """The blocks at which the two parts of a step end."""
+
+    said: int
+    echoed: int
+
+
+def parts_of(start: int, end: int, count: int) -> list[int]:
+    """Cut the blocks of a phase into parts; return the block at which each ends."""
+    return [start + (end - start) * (part + 1) // count for part in range(count)]
+
+
+class Steps:
+    """One member's part in all steps."""
+
+    def __init__(self, store: MemberStore, messages: Messages, convict: Convict) -> None:
+        """`convict` is told of a member that signed two messages for one slot."""
+        self._store = store
+        self._messages = messages
+        self._convict = convict
+
+    def take(
+        self,
+        round_: RoundView,
+        slot: int,
+        ends: StepEnds,
+        now: Moment,
+        own: Callable[[], bytes],
+    ) -> Common | None:
+        """Take part in a step, and return what all have said, or None while it is not over.
+
+        `own` makes our message; it is asked once, the message is stored before it is sent.
+        """
+        said = self._messages.own(round_, slot) or self._messages.say(round_, slot, own())
+        self._messages.tell(round_, slot, said)
+        if not self._echo(round_, slot, ends, now):
+            return None
+        counted = self._store.concluded(round_.opening, slot)
+        echoes = self._echoes(round_, slot)
+        if counted is None:
+            seat = self._messages.seat(round_)
+            if not is_concluded(seat, echoes) and not now.has_come(ends.echoed):
+                self._messages.ask_all(round_, echo_of(slot))
+                echoes = self._echoes(round_, slot)
+                if not is_concluded(seat, echoes):
+                    return None
+            self._complete(round_, slot, echoes)
+            self._store.keep_concluded(round_.opening, slot, echoes)
+            counted = set(echoes)
+        echoes = {seat: echo for seat, echo in echoes.items() if seat in counted}
+        own_seat = self._messages.seat(round_)
+        found = common(own_seat, said.body, echoes, self._bodies(round_, slot))
+        for seat, two in found.equivocators.items():
+            self._convict(round_, self._messages.seats(round_)[seat], slot, two)
+        return found
+
+    def _echo(self, round_: RoundView, slot: int, ends: StepEnds, now: Moment) -> bool:
+        """Say what we heard, once we heard everyone or the time is over; return whether we did."""
+        echo = self._messages.own(round_, echo_of(slot))
+        if echo is None:
+            heard, everyone = self._heard(round_, slot), len(self._messages.seats(round_))
+            if len(heard) < everyone and not now.has_come(ends.said):
+                self._messages.ask_all(round_, slot)
+                heard = self._heard(round_, slot)
+                if len(heard) < everyone:
+                    return False
+            echo = self._messages.say(round_, echo_of(slot), Echo.of(heard).encode())
+        self._messages.tell(round_, echo_of(slot), echo)
+        return True
+
+    def _heard(self, round_: RoundView, slot: int) -> dict[int, bytes]:
+        """What every seat said to us first, ourselves included."""
+        found = {}
+        for seat in range(len(self._messages.seats(round_))):
+            message = self._store.first_message(round_.opening, slot, seat)
+            if message is not None:
+                found[seat] = message.body
+        return found
+
+    def _echoes(self, round_: RoundView, slot: int) -> dict[int, Echo]:
+        """The echoes that we have, by seat; one that cannot be read says that nothing was heard."""
+        found = {}
+        for seat, body in self._heard(round_, echo_of(slot)).items():
+            try:
+                found[seat] = Echo.decode(body)
+            except ProtocolError:
+                found[seat] = Echo.of({})
+        return found
+
+    def _complete(self, round_: RoundView, slot: int, echoes: dict[int, Echo]) -> None:
+        """Fetch what others heard and we did not, from who heard it."""
+        seats, bodies = self._messages.seats(round_), self._bodies(round_, slot)
+        wanted = missing_bodies(self._messages.seat(round_), echoes, bodies)
+        for (author, content_hash), teller in wanted.items():
+            self._messages.ask(round_, seats[teller], slot, author, content_hash)
+
+    def _bodies(self, round_: RoundView, slot: int) -> dict[tuple[int, bytes], Signed]:
+        return {
+            (seat, each.hash): each
+            for seat in range(len(self._messages.seats(round_)))
+            for each in self._store.messages(round_.opening, slot, seat)
+        }

@@ -1,0 +1,269 @@
+"""Members that agree on a roll, audit, sum and charge: real daemons in one process, real proofs."""
+
+from dataclasses import replace
+
+import pytest
+from contract_player import ACCOUNTS
+from seated import ANSWER, CONTRIBUTION, ProvedPlayer, TickingMember, World, flipped, spoilt
+
+from opfl_chain.adversaries.members import (
+    AnswersFalsely,
+    Equivocates,
+    Few,
+    Frames,
+    SumsFalsely,
+)
+from opfl_chain.chain.bindings.types import ChargeStatus, MemberFault, Outcome
+from opfl_chain.chain.devnet import Anvil, derive_accounts
+from opfl_chain.protocol.economics import ETHER
+from opfl_chain.protocol.verdict import Verdict
+
+MNEMONIC = "test test test test test test test test test test test junk"
+
+
+@pytest.fixture(scope="module")
+def proved(tmp_path_factory):
+    with Anvil(block_time=None) as chain:
+        accounts = derive_accounts(MNEMONIC, ACCOUNTS)
+        for account in accounts:
+            chain.rpc.request("anvil_setBalance", account.address, hex(10_000 * ETHER))
+        with ProvedPlayer(chain, accounts, tmp_path_factory.mktemp("player")) as player:
+            player.register_keys()
+            yield player
+
+
+@pytest.fixture
+def world(proved, tmp_path):
+    with World(proved, tmp_path) as world:
+        world.open()
+        yield world
+
+
+def rolled(world):
+    return world.round.roll is not None
+
+
+def on_roll(world):
+    return {
+        client.address
+        for client in world.clients
+        if world.round.roll.commitments.get(world.member(0).view.client(client.address).index)
+    }
+
+
+def deliver_all(world):
+    for client in world.clients:
+        assert client.deliver() == [200, 200, 200]
+
+
+class TestRoll:
+    def test_who_delivered_to_two_is_on_it_and_who_delivered_to_one_is_not(self, world):
+        first, second, third = world.clients
+        first.deliver()
+        second.deliver(seats=(1, 2))
+        third.deliver(seats=(2,))
+        world.until(lambda: rolled(world))
+        assert on_roll(world) == {first.address, second.address}
+        for member in world.members[:3]:
+            round_ = world.round
+            entry = member.store.roll(round_.opening)[1]
+            assert member.gradient_intake.has(round_, second.address, entry.content_hash)
+
+    def test_a_bundle_that_does_not_open_for_one_member_is_not_on_it(self, world):
+        deliver_all_but = world.clients[:2]
+        for client in deliver_all_but:
+            client.deliver()
+        bad = world.clients[2]
+        bundle = spoilt(bad.bundle(CONTRIBUTION), seat=1)
+        assert bad.deliver(bundle=bundle) == [200, 200, 200]
+        world.until(lambda: rolled(world))
+        assert on_roll(world) == {client.address for client in deliver_all_but}
+
+    def test_without_one_member_the_others_agree_when_its_time_is_over(self, world):
+        deliver_all(world)
+        world.until(lambda: rolled(world), 0, 1)
+        assert len(on_roll(world)) == 3
+
+
+class TestIntake:
+    def test_bundles_that_do_not_count_are_refused_and_nothing_is_kept(self, world):
+        own, other, _ = world.clients
+        bundle = own.bundle(CONTRIBUTION)
+        right = own.sign(CONTRIBUTION, bundle)
+        assert own.deliver(signature=other.sign(CONTRIBUTION, bundle)) == [400] * 3
+        elsewhere = own.sign(CONTRIBUTION, bundle, opening=b"\1" * 32)
+        assert own.deliver(signature=elsewhere) == [400] * 3
+        assert own.post(CONTRIBUTION, 0, bundle.encode()[:-1], right) == 400
+        forged = replace(bundle, knowledge=flipped(bundle.knowledge))
+        assert own.deliver(bundle=forged) == [400] * 3
+        assert own.post(ANSWER, 0, own.bundle(ANSWER).encode(), right) == 400
+        assert world.member(0).gradient_intake.hashes(world.round) == {}
+
+    def test_a_third_bundle_of_a_client_is_refused(self, world):
+        client = world.clients[0]
+        bundles = [
+            client.bundle(CONTRIBUTION),
+            *(spoilt(client.bundle(CONTRIBUTION), seat) for seat in (0, 1)),
+        ]
+        found = [client.deliver(seats=(0,), bundle=bundle) for bundle in bundles]
+        assert found == [[200], [200], [409]]
+        assert client.deliver(seats=(0,), bundle=bundles[0]) == [200], "known ones are confirmed"
+
+    def test_after_the_list_nothing_new_is_taken(self, world):
+        early, late, _ = world.clients
+        early.deliver()
+        world.player.mine_past(world.round.schedule.deliver)
+        world.tick(0)
+        assert late.deliver(seats=(0,)) == [410]
+
+
+class TestAudits:
+    @pytest.fixture
+    def audited(self, world):
+        """A settled round in which everybody is on the roll and audited."""
+        deliver_all(world)
+        world.until(lambda: world.round.seed is not None)
+        return world
+
+    def answer(self, world, *clients):
+        for client in clients or world.clients:
+            assert client.deliver(ANSWER) == [200, 200, 200]
+
+    def passed(self, world):
+        view = world.member(0).view
+        passed = Verdict.decode(view.decided_passes(world.round)).passed
+        return {c.address for c in world.clients if view.client(c.address).index in passed}
+
+    def test_who_answers_passes_and_the_round_is_final(self, audited):
+        self.answer(audited)
+        audited.until(lambda: audited.member(1).view.round(0).over is not None)
+        assert audited.member(1).view.round(0).over == "finalised"
+        assert self.passed(audited) == {client.address for client in audited.clients}
+        assert audited.member(1).view.charges() == audited.member(1).view.penalties() == []
+
+    def test_an_answer_to_one_member_reaches_all(self, audited):
+        first, *others = audited.clients
+        self.answer(audited, *others)
+        first.deliver(ANSWER, seats=(1,))
+        audited.until(lambda: audited.round.verdict_hash is not None)
+        assert first.address in self.passed(audited)
+
+    def test_who_was_away_answers_later_and_loses_nothing(self, audited):
+        late, *others = audited.clients
+        self.answer(audited, *others)
+        view = audited.member(1).view
+        audited.until(lambda: view.charges(), blocks=4)
+        assert late.address not in self.passed(audited)
+        assert late.deliver(ANSWER) == [200, 200, 200]
+        audited.until(lambda: not view.undecided(), blocks=4)
+        (charge,) = view.charges()
+        assert (charge.client, charge.status) == (late.address, ChargeStatus.ACQUITTED)
+
+    def test_who_never_answers_pays_in_full_after_the_response_window(self, audited):
+        silent, *others = audited.clients
+        self.answer(audited, *others)
+        view, response = audited.member(1).view, audited.round.schedule.response
+        audited.until(lambda: view.charges() and not view.undecided(), blocks=4)
+        (charge,) = view.charges()
+        assert (charge.client, charge.outcome) == (silent.address, Outcome.UNANSWERED)
+        assert charge.decided_at > response
+        assert charge.held == audited.member(1).job.terms.penalties.client
+
+    def test_an_absent_member_stops_nobody_and_loses_its_seat(self, audited):
+        self.answer(audited)
+        view = audited.member(1).view
+        audited.until(lambda: audited.round.over is not None, 0, 1, 3, blocks=2)
+        assert audited.round.over == "finalised"
+        audited.until(lambda: view.epoch == 1, 0, 1, 3)
+        absent = audited.member(2).address
+        assert {(each.member, each.fault) for each in view.penalties()} >= {
+            (absent, MemberFault.ABSENCE)
+        }
+        assert view.seats()[2] == audited.member(3).address
+        assert not view.charges()
+
+
+class TestMessages:
+    def test_a_message_of_another_is_refused(self, world):
+        member = world.member(0)
+        world.player.mine_past(world.round.schedule.deliver)
+        world.clients[0].deliver()
+        world.tick(0)
+        own = member.messages.own(world.round, 1)
+        peers, path = member.peers, f"/rounds/{world.round.id}/messages/1/2"
+        with pytest.raises(Exception, match="not signed by seat 2"):
+            peers.post_to_member(world.member(1).address, path, own.body, own.signature)
+
+    def test_slots_of_sessions_to_come_are_refused(self, world):
+        member, path = world.member(0), f"/rounds/{world.round.id}/messages/4097/0"
+        with pytest.raises(Exception, match="no session"):
+            member.peers.post_to_member(world.member(1).address, path, b"body", b"\1" * 65)
+
+
+def test_the_beacon_message_is_that_of_the_contract_whatever_a_node_says(world, monkeypatch):
+    deliver_all(world)
+    world.until(lambda: rolled(world))
+    member, beacon = world.member(0), world.member(0).job.contracts.beacon
+    wanted = world.player.contracts.beacon.message(world.round.id)
+
+    class LyingRpc:
+        def call(self, to, data, *, block=None):
+            raise AssertionError("a node must not be asked what to sign")
+
+    with monkeypatch.context() as lying:
+        lying.setattr(beacon, "_rpc", LyingRpc())
+        member._beacon._signed(world.round)
+    assert member.store.partial(world.round.opening)[0] == wanted
+
+
+class TwoFaced(TickingMember):
+    MESSAGES = Equivocates.MESSAGES
+
+
+class Flipping(TickingMember):
+    PROVED_AUDITS = AnswersFalsely.PROVED_AUDITS
+
+
+class MiscountingSum(TickingMember):
+    SUMS = SumsFalsely.SUMS
+
+
+class Framing(TickingMember):
+    ROLLS = Frames.ROLLS
+    PROVED_AUDITS = Frames.PROVED_AUDITS
+
+
+class Picking(TickingMember):
+    ROLLS = Few.ROLLS
+
+
+@pytest.mark.parametrize(
+    ("cheat", "fault"),
+    [
+        (TwoFaced, MemberFault.EQUIVOCATION),
+        (Flipping, MemberFault.FALSEHOOD),
+        (MiscountingSum, MemberFault.FALSEHOOD),
+        (Framing, MemberFault.FALSEHOOD),
+        (Picking, None),
+    ],
+)
+def test_one_bad_member_harms_nobody_but_itself(proved, tmp_path, cheat, fault):
+    with World(proved, tmp_path, cheats={0: cheat}) as world:
+        world.open()
+        deliver_all(world)
+        world.until(lambda: world.round.seed is not None)
+        assert len(on_roll(world)) == 3
+        for client in world.clients:
+            client.deliver(ANSWER)
+        view = world.member(1).view
+        world.until(lambda: view.round(0).over is not None)
+        assert view.round(0).over == "finalised" and not view.charges()
+        assert len(Verdict.decode(view.decided_passes(view.round(0))).passed) == 3
+        if fault is not None:
+            world.until(lambda: view.epoch == 1)
+            assert {(each.member, each.fault) for each in view.penalties()} == {
+                (world.member(0).address, fault)
+            }
+            assert view.penalties()[0].amount == world.member(1).job.terms.member_stake
+        else:
+            assert view.penalties() == []
