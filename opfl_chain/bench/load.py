@@ -1,7 +1,7 @@
 """Benchmark of rounds with hundreds of clients on a real chain, server and committee.
 
-All clients are in one process and send made-up gradients; keys, signatures, bundles, deliveries over
-HTTPS and the roll are real. Nobody is audited: the cost of an audit does not depend
+All clients are in one process and send made-up gradients; keys, signatures, bundles, deliveries
+over HTTPS and the roll are real. Nobody is audited: the cost of an audit does not depend
 on the number of clients, and `opfl bench audit` measures it.
 """
 

@@ -69,8 +69,8 @@ GAPS = {
 def test_gaps_of_meetings() -> None:
     """A member that ends meetings and says so pays nothing, and is in all meetings of its round.
 
-    Hearings of a round are held by the seats that it was opened with, and no suspects are carried on
-    over meetings that fail though nobody is away. What is missing is in SPEC.md, under "Seats".
+    No suspects are carried on over meetings that fail though nobody is away, and here hearings are
+    held by the seats that the round was opened with. SPEC.md, under "Seats", says what is missing.
     """
     rules = Rules()
     phases: list[Phase] = phases_of_round(rules, late_hearings=2)

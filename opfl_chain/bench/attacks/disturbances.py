@@ -12,7 +12,7 @@ from threading import Thread
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from eth_abi import encode
+from eth_abi.abi import encode
 
 from opfl_chain.adversaries.strangers import STRANGERS
 from opfl_chain.jobs.localnet.localnet import Localnet
