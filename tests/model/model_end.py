@@ -111,7 +111,10 @@ def _parts(seat: int, clients: Sequence[ClientIndex]) -> tuple[bytes, bytes]:
 def next_hearing(state: State, choose: Choose, rules: Rules) -> State:
     """What is undecided is heard again when the response window is over."""
     del choose
-    return replace(state, attempt=state.attempt + 1) if rules.waits else state
+    if not rules.waits:
+        return state
+    present = _change_seats(state, rules)  # held by those who have the seats when it begins
+    return replace(present, attempt=state.attempt + 1)
 
 
 def settle(state: State, choose: Choose, rules: Rules) -> State:

@@ -9,7 +9,11 @@ What is abstracted, in this one place:
   `Bundle` is a name with the defects that a client can give it, and its content hash is that name.
 - Words are real `Answer`s, small ones: they accept if their last words add up to zero. A component
   of a sum is the hash of the clients that were added up.
+<<<<<<< HEAD
 - Messages whose wire format costs time are looked up by a name. The formats have their own tests.
+=======
+- Messages whose wire format costs time are looked up by a name. Formats have tests of their own.
+>>>>>>> work-v2model
 - Time is the order of phases. Messages between honest parties arrive within a step; those of
   the byzantine member arrive at whom it likes, at once or after the echo.
 - A meeting inside MPC gives the right results to all honest members, to one of them, or to none:
@@ -166,7 +170,7 @@ Said = Sequence[int]
 
 @dataclass(frozen=True)
 class Rules:
-    """The rules. As it stands: those that are built."""
+    """The rules. As it stands those that are built, but for `heard_once`."""
 
     # The functions that daemons call.
     common: Callable[..., Common] = echo.common
@@ -195,7 +199,10 @@ class Rules:
     waits: bool = True
     """What is undecided is heard again; off: the verdict settles it."""
     heard_once: bool = True
-    """A hearing that has ended is not taken up again for the clients that it left undecided."""
+    """A hearing that has ended is not taken up again for the clients that it left undecided.
+
+    Not built: `HearingPlan.later` leaves out who was decided, within the same hearing.
+    """
     signatures: int = 2
     unanswered_costs: int = FULL
     response_window: bool = True
