@@ -9,11 +9,7 @@ What is abstracted, in this one place:
   `Bundle` is a name with the defects that a client can give it, and its content hash is that name.
 - Words are real `Answer`s, small ones: they accept if their last words add up to zero. A component
   of a sum is the hash of the clients that were added up.
-<<<<<<< HEAD
-- Messages whose wire format costs time are looked up by a name. The formats have their own tests.
-=======
 - Messages whose wire format costs time are looked up by a name. Formats have tests of their own.
->>>>>>> work-v2model
 - Time is the order of phases. Messages between honest parties arrive within a step; those of
   the byzantine member arrive at whom it likes, at once or after the echo.
 - A meeting inside MPC gives the right results to all honest members, to one of them, or to none:

@@ -71,13 +71,8 @@ GAPS = {
 def test_gaps_of_meetings() -> None:
     """A member that ends meetings and says so pays nothing, and keeps its seat.
 
-    <<<<<<< HEAD
-        No suspects are carried on over meetings that fail though nobody is away, and here hearings are
-        held by the seats that the round was opened with. SPEC.md, under "Seats", says what is missing.
-    =======
-        The rule that is missing: members that were in all meetings which failed though nobody was away
-        are suspects; one of them leaves its seat after each, and the last one left pays.
-    >>>>>>> work-v2model
+    The rule that is missing: members that were in all meetings which failed though nobody was away
+    are suspects; one of them leaves its seat after each, and the last one left pays.
     """
     rules = Rules()
     phases: list[Phase] = phases_of_round(rules, late_hearings=2)
