@@ -177,10 +177,10 @@ class Tampering:
         for name, changed in self._changes(body, self._proved.report(peer).encode(), at_report):
             yield self._reporting(f"report: {name}", changed, None)
         sheet, theirs = self._sheet(self._own.encode()), self._proved.answers[peer]
-        places = (0, 4, 5, 9, _HEADER_BYTES, _HEADER_BYTES + 4, len(sheet) - 1)
+        at = (0, 4, 5, 9, _HEADER_BYTES, _HEADER_BYTES + 4, len(sheet) - 1)
         other = Reveal(peer, {CLIENT: theirs}).encode()
         changes = [
-            *self._changes(sheet, other, places),
+            *self._changes(sheet, other, at),
             ("no words", Reveal(self._rank, {}).encode()),
         ]
         for name, changed in changes:
