@@ -286,7 +286,8 @@ def _strategies(report: Report) -> str:
         f" {report['pay']:g}; the deposits are those of `opfl stake` for that: {deposits}. An"
         " audited cheat loses its deposit whatever it does then, and its place in the job: the"
         " simulation takes this from the rules, so that ways to cheat always differ in version 1"
-        " only, and `opfl bench attacks` shows it on daemons. In version 1 an answer that was withheld cost a tenth of it, and one that was evaded, or"
+        " only, and `opfl bench attacks` shows it on daemons. In version 1 an answer that was"
+        " withheld cost a tenth of it, and one that was evaded, or"
         f" judged with a colluding member, nothing.\n\n{table}"
     )
 
