@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test checks test-python test-contracts test-hosts test-ape lint fmt bench gas coverage slither fuzz hardhat clean
+.PHONY: help setup demo test checks test-python test-contracts test-hosts test-ape lint fmt model bench gas coverage slither fuzz hardhat clean
 
 PYTHON ?= $(if $(shell command -v python3.11),python3.11,python3)
 BIN := .venv/bin
@@ -45,6 +45,10 @@ lint: setup ## run ruff, mypy, import-linter, codespell, forge fmt
 	$(BIN)/lint-imports
 	$(BIN)/codespell
 	$(FORGE) fmt --check
+
+MODEL_RUNS ?= 20000
+model: setup ## play protocol 2 against its model, MODEL_RUNS=20000 random runs of each kind of audit
+	OPFL_MODEL_RUNS=$(MODEL_RUNS) $(BIN)/pytest tests/model
 
 bench: setup ## measure gas per role and round
 	$(BIN)/opfl bench gas

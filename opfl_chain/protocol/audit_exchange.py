@@ -21,8 +21,6 @@ from opfl_chain.protocol.holders import weigh
 from opfl_chain.protocol.identifiers import ClientIndex
 from opfl_chain.protocol.proof.answers import Query, accepts
 from opfl_chain.protocol.proof.folding import ANSWER_WORDS, Answer
-from opfl_chain.protocol.proof.package import ProofComponent
-from opfl_chain.protocol.ring import UnsignedWords
 from opfl_chain.protocol.sealing import COMPLAINT_BYTES, Complaint
 from opfl_chain.protocol.shares import HASH_BYTES, held_indices
 from opfl_chain.protocol.verdict import Outcome, Verdict
@@ -395,19 +393,3 @@ def verdict_of(
         client for client, conclusion in conclusions.items() if conclusion.outcome is Outcome.PASSED
     }
     return Verdict.of(client for client in clients if client not in audited or client in passed)
-
-
-def settle(
-    query: Query,
-    part: ProofComponent,
-    gradient: UnsignedWords,
-    training_input: UnsignedWords,
-    answers: Mapping[int, Answer],
-) -> tuple[int, ...]:
-    """Name the holders of one component, by seat, whose answers are wrong.
-
-    For a third party that has this one component, which tells nothing about the words. Its leaf
-    hashes must have been verified: then everyone computes the same answer.
-    """
-    right = query.answer(part, gradient, training_input)
-    return tuple(sorted(seat for seat, given in answers.items() if given != right))

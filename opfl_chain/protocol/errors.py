@@ -72,10 +72,6 @@ class AnswersInvalid(ProtocolError):
     """Published answers that cannot be read."""
 
 
-class HandOverInvalid(ProtocolError):
-    """A component handed over that is malformed, or that nothing binds to the contribution."""
-
-
 class InputNotCommitted(ProtocolError):
     """A training input that is not in the client's data set at this round."""
 

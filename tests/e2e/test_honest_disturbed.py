@@ -170,13 +170,19 @@ class DeepFork(Meanwhile):
             self.openings.append(round_.opening)
         if len(self.openings) == 1 and round_.seed is not None and round_.over is None:
             net.devnet.reorg(net.devnet.rpc.block_number() - round_.opened_at + 1)
+            net.devnet.mine()  # by hand: a fork shows when it is longer
 
 
 class TestForkBeyondConfirmations(EveryJob):
-    """Nobody waits for confirmations, and all have acted on what is taken back."""
+    """All have acted on what is taken back, for it had its confirmations."""
 
     scenario = Scenario.of(
-        DeepFork, clients=(None, None, None), rounds=2, audit_rate=1.0, audit="proved"
+        DeepFork,
+        clients=(None, None, None),
+        rounds=2,
+        audit_rate=1.0,
+        audit="proved",
+        confirmations=1,
     )
 
     def test_round_was_opened_twice(self, played):

@@ -18,10 +18,6 @@ from opfl_chain.chain.keys import SCRYPT_CHEAP, read_keystore, write_keystore
 from opfl_chain.chain.rpc import checksum
 from opfl_chain.learning.data.idx import read_idx, write_idx
 from opfl_chain.learning.errors import DataFileInvalid
-from opfl_chain.protocol.errors import HandOverInvalid
-from opfl_chain.protocol.hand_over import HandOver, SharePart
-from opfl_chain.protocol.proof.package import ProofComponent, ProofLeaves
-from opfl_chain.protocol.shares import Component
 
 T = TypeVar("T")
 DEEP = b"[" * 10_000
@@ -70,22 +66,7 @@ KEYSTORE = written(
 )
 
 
-def component(index: int) -> bytes:
-    share = SharePart((b"\1" * 32,) * 3, Component(index, b"\2" * 32, b"\3" * 32))
-    leaves = ProofLeaves((b"\4" * 32,) * 5)
-    proof = ProofComponent(index, b"\5" * 48)
-    path = (b"\6" * 32,) * 2
-    return HandOver(1, 2, index, share, share, b"\7" * 32, path, proof, leaves).encode().encode()
-
-
 FILE_TARGETS = {
-    "component": Target(
-        lambda data: HandOver.decode(data.decode("utf-8", "surrogateescape")),
-        lambda handed: handed.encode().encode(),
-        (HandOverInvalid,),
-        (component(0), component(2)),
-        findings=(DEEP,),
-    ),
     "deployment": Target(
         lambda data: with_file(data, Deployment.read),
         lambda deployment: written(deployment.write),

@@ -22,6 +22,7 @@ from model_world import (
     step,
 )
 
+from opfl_chain.protocol.commitments import COMPONENTS
 from opfl_chain.protocol.echo import readable
 from opfl_chain.protocol.hashing import keccak256
 from opfl_chain.protocol.identifiers import ClientIndex
@@ -94,7 +95,7 @@ def add_up(state: State, choose: Choose, rules: Rules) -> State:
         and choose("a fork shows another verdict", (False, True))
     ):
         state = fail(state, "G4 two sums of a round are revealed")
-    return replace(state, final=agreed.is_complete)
+    return replace(state, final=len(agreed.hashes) == COMPONENTS)
 
 
 def _part(component: int, clients: Sequence[ClientIndex]) -> bytes:
@@ -110,7 +111,10 @@ def _parts(seat: int, clients: Sequence[ClientIndex]) -> tuple[bytes, bytes]:
 def next_hearing(state: State, choose: Choose, rules: Rules) -> State:
     """What is undecided is heard again when the response window is over."""
     del choose
-    return replace(state, attempt=state.attempt + 1) if rules.waits else state
+    if not rules.waits:
+        return state
+    present = _change_seats(state, rules)  # held by those who have the seats when it begins
+    return replace(present, attempt=state.attempt + 1)
 
 
 def settle(state: State, choose: Choose, rules: Rules) -> State:

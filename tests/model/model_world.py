@@ -9,15 +9,15 @@ What is abstracted, in this one place:
   `Bundle` is a name with the defects that a client can give it, and its content hash is that name.
 - Words are real `Answer`s, small ones: they accept if their last words add up to zero. A component
   of a sum is the hash of the clients that were added up.
-- Messages whose wire format costs time are looked up by a name. The formats have tests of their own.
+- Messages whose wire format costs time are looked up by a name. Formats have tests of their own.
 - Time is the order of phases. Messages between honest parties arrive within a step; those of
   the byzantine member arrive at whom it likes, at once or after the echo.
 - A meeting inside MPC gives the right results to all honest members, to one of them, or to none:
   members that tamper with words inside it are excluded by the assumption of these kinds of audits.
 - Nature draws who is audited and who is outside, in all ways. So whatever an adversary decides
   afterwards may depend on it, and what it decides before cannot: that is the order of phases.
-- Not here: networks, gas, rewards, terms, and reorganisations but for a replayed bundle and a second
-  verdict.
+- Not here: networks, gas, rewards, terms, and reorganisations but for a replayed bundle and a
+  second verdict.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ Said = Sequence[int]
 
 @dataclass(frozen=True)
 class Rules:
-    """The rules. As it stands: those that are built."""
+    """The rules. As it stands those that are built, but for `heard_once`."""
 
     # The functions that daemons call.
     common: Callable[..., Common] = echo.common
@@ -195,7 +195,10 @@ class Rules:
     waits: bool = True
     """What is undecided is heard again; off: the verdict settles it."""
     heard_once: bool = True
-    """A hearing that has ended is not taken up again for the clients that it left undecided."""
+    """A hearing that has ended is not taken up again for the clients that it left undecided.
+
+    Not built: `HearingPlan.later` leaves out who was decided, within the same hearing.
+    """
     signatures: int = 2
     unanswered_costs: int = FULL
     response_window: bool = True

@@ -172,8 +172,9 @@ class Tampering:
         """Messages that are no messages, or those of somebody else."""
         peer, body = peers_of(self._rank)[0], self._report.encode()
         row = _HEADER_BYTES + HASH_BYTES
-        places = (0, 4, 5, 9, _HEADER_BYTES, row, row + 4, row + _ROW_HEAD_BYTES, len(body) - 1)
-        for name, changed in self._changes(body, self._proved.report(peer).encode(), places):
+        in_row = row + _ROW_HEAD_BYTES
+        at_report = (0, 4, 5, 9, _HEADER_BYTES, row, row + 4, in_row, len(body) - 1)
+        for name, changed in self._changes(body, self._proved.report(peer).encode(), at_report):
             yield self._reporting(f"report: {name}", changed, None)
         sheet, theirs = self._sheet(self._own.encode()), self._proved.answers[peer]
         at = (0, 4, 5, 9, _HEADER_BYTES, _HEADER_BYTES + 4, len(sheet) - 1)

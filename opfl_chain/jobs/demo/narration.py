@@ -8,7 +8,7 @@ from collections.abc import Callable
 from opfl_chain.chain.bindings.types import ChargeStatus, MemberFault, Outcome
 from opfl_chain.jobs.demo.result import accuracies
 from opfl_chain.jobs.demo.screen import Screen
-from opfl_chain.jobs.demo.status import JobStatus, JobStatusReader
+from opfl_chain.jobs.demo.status import JobStatus, JobStatusReader, Mark
 from opfl_chain.jobs.localnet.localnet import Localnet
 from opfl_chain.protocol.verdict import Verdict
 from opfl_chain.render.text import ether
@@ -168,7 +168,7 @@ class JobFollower:
         self._looked = float("-inf")
         self.accuracies: dict[int, float] = {}
         self.last: JobStatus | None = None
-        """The status when the job closed, before everybody left."""
+        """The status when the job was closed and every audit decided, before everybody left."""
         self._closed = False
 
     def __call__(self) -> None:
@@ -191,5 +191,6 @@ class JobFollower:
         status = self._reader.now(self._narrator.seconds, self.accuracies)
         if not self._closed:
             self.last = status
-            self._closed = self._net.view.is_closed
+            undecided = any(Mark.HELD in marks for marks in status.grid.values())
+            self._closed = self._net.view.is_closed and not undecided
         self._narrator.screen.show(status)

@@ -185,6 +185,8 @@ class HearingPlan:
             attempt_end(self._node, round_, attempt),
         )
         now.has_come(end)  # the next attempt, if this one does not decide
+        if self._store.is_heard(round_.opening, attempt):
+            return None
         heard = as_heard(self._node, round_, attempt)
         if self._node.address not in self._node.view.seats_of(heard):
             return None

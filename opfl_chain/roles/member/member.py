@@ -285,6 +285,7 @@ class Member(Node):
         the response window, and a replay is repeated before it costs anything.
         """
         opening, response = hearing.round.opening, hearing.round.schedule.response
+        ended: dict[Address, Outcome] = {}
         for client, outcome in found.items():
             if client not in hearing.clients or outcome is None:
                 continue
@@ -295,7 +296,8 @@ class Member(Node):
                 times = self.store.keep_found_outside(opening, client, hearing.attempt)
                 final = times >= self._audits.hearings_needed
             if final:
-                self.store.keep_outcome(opening, client, outcome)
+                ended[client] = outcome
+        self.store.keep_heard(opening, hearing.attempt, ended)
 
     def _hear_later(self, round_: RoundView, now: Moment) -> None:
         """Decide what the verdict left open, and who has not answered in time."""
@@ -308,7 +310,8 @@ class Member(Node):
                     hearing.round, BundleKind.CONTRIBUTION, entry.address, entry.content_hash
                 )
         found = self._audits.hear(hearing, now)
-        self._keep(hearing, found or {})
+        if found is not None:
+            self._keep(hearing, found)
 
     # --- result
 

@@ -6,7 +6,7 @@ starts from nothing, and nothing that was said about the other one is said about
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -47,6 +47,9 @@ CREATE TABLE IF NOT EXISTS results (
 );
 CREATE TABLE IF NOT EXISTS outcomes (
     opening BLOB, client TEXT, outcome INTEGER, PRIMARY KEY (opening, client)
+);
+CREATE TABLE IF NOT EXISTS heard (
+    opening BLOB, attempt INTEGER, PRIMARY KEY (opening, attempt)
 );
 CREATE TABLE IF NOT EXISTS found_outside (
     opening BLOB, client TEXT, attempt INTEGER, PRIMARY KEY (opening, client, attempt)
@@ -286,6 +289,17 @@ class MemberStore:
             "SELECT outcome FROM outcomes WHERE opening = ? AND client = ?", opening, client
         )
         return Outcome(row[0]) if row else None
+
+    def keep_heard(self, opening: bytes, attempt: int, outcomes: Mapping[Address, Outcome]) -> None:
+        """Store how audits ended, and that their hearing is over, so that none is begun again."""
+        with self._state.transaction():
+            for client, outcome in outcomes.items():
+                self.keep_outcome(opening, client, outcome)
+            self._state.write("INSERT OR IGNORE INTO heard VALUES (?, ?)", opening, attempt)
+
+    def is_heard(self, opening: bytes, attempt: int) -> bool:
+        query = "SELECT 1 FROM heard WHERE opening = ? AND attempt = ?"
+        return self._state.one(query, opening, attempt) is not None
 
     def keep_found_outside(self, opening: bytes, client: Address, attempt: int) -> int:
         """Note that a hearing found a contribution outside; return how many hearings did."""

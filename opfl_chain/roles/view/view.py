@@ -27,6 +27,7 @@ from opfl_chain.protocol.errors import RollError
 from opfl_chain.protocol.identifiers import Address, ClientIndex, RoundId, RoundNumber, round_id_of
 from opfl_chain.protocol.randomness import is_audited
 from opfl_chain.protocol.roll import decode_pairs
+from opfl_chain.protocol.verdict import Verdict
 from opfl_chain.roles.job import Job
 from opfl_chain.roles.view.tables import SCHEMA, TABLES, ChainTables, key_of
 
@@ -161,7 +162,12 @@ class ChainView:
         return self._rounds("WHERE opened_at >= ? ORDER BY number", block)
 
     def eligible(self, round_: RoundView) -> list[ClientView]:
-        """Clients that may contribute: those active at the end of the block in which it opened."""
+        """Clients that may contribute: those active at the end of the block in which it opened.
+
+        Who did not pass an audit of the round before is not, until that is decided: the chain
+        suspends it only when the audit is held, which may be a block too late.
+        """
+        waiting = self._not_passed(round_)
         rows = self._all(
             "SELECT address, place, root FROM clients WHERE coalesce((SELECT status FROM statuses"
             " WHERE statuses.address = clients.address AND block <= ?"
@@ -170,7 +176,24 @@ class ChainView:
             int(ClientStatus.ACTIVE),
             int(ClientStatus.ACTIVE),
         )
-        return [ClientView(address, ClientIndex(place), root) for address, place, root in rows]
+        clients = (ClientView(address, ClientIndex(place), root) for address, place, root in rows)
+        return [client for client in clients if client.index not in waiting]
+
+    def _not_passed(self, round_: RoundView) -> set[ClientIndex]:
+        """Clients with an audit of the round before that was undecided when this one opened."""
+        last = self.round(round_.number - 1) if round_.number else None
+        passes = self.decided_passes(last) if last is not None else None
+        if last is None or last.roll is None or passes is None:
+            return set()
+        passed, found = Verdict.decode(passes).passed, set()
+        for address, client in self.clients().items():
+            charge = self.charge(last, address)
+            decided_at = charge.decided_at if charge is not None else None
+            decided = decided_at is not None and decided_at <= round_.opened_at
+            audited = client.index in last.roll.commitments and self.is_audited(last, address)
+            if audited and client.index not in passed and not decided:
+                found.add(client.index)
+        return found
 
     def on_roll(self, round_: RoundView, client: Address) -> bool | None:
         """Return whether a client is on the roll; None if the chain has the root alone."""
