@@ -78,7 +78,7 @@ def test_deploy_twice_with_one_file_deploys_once(devnet, tmp_path):
         finished = opfl(*arguments)
         assert finished.returncode == 0, finished.stderr
     with Rpc(url) as rpc:
-        assert rpc.nonce(account.address) == 4
+        assert rpc.nonce(account.address) == 6
         Deployment.read(tmp_path / "deployment.json").connect(rpc)
 
 

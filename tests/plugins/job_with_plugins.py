@@ -23,7 +23,7 @@ def main(folder: str) -> None:
         "plugins": policy.plugins,
         "rule": calibration.boundary.rule,
         "verdicts": {name: result.verdicts(name) for name in ("client-0", "client-1", "client-2")},
-        "slashes": {name: reason for (_, name), reason in result.slashes.items()},
+        "charges": {name: outcome for (_, name), outcome in result.charges.items()},
         "lost_wei": result.lost_wei,
         "holds": result.report.holds,
     }

@@ -28,12 +28,12 @@ def test_policy_names_the_plugins_that_it_uses(job):
 
 def test_rule_of_a_plugin_judges_clients_with_a_model_of_a_plugin(job):
     assert job["verdicts"]["client-0"] == job["verdicts"]["client-1"] == ["PASSED"]
-    assert job["verdicts"]["client-2"] == ["REPLAY_OUTSIDE"]
+    assert job["verdicts"]["client-2"] == ["OUTSIDE"]
     assert job["holds"]
 
 
-def test_attack_of_a_plugin_is_slashed(job):
-    assert job["slashes"] == {"client-2": "REPLAY_OUTSIDE"}
+def test_attack_of_a_plugin_is_charged(job):
+    assert job["charges"] == {"client-2": "OUTSIDE"}
     assert {name for name, lost in job["lost_wei"].items() if lost} == {"client-2"}
 
 
