@@ -244,6 +244,8 @@ def losses(plan: Plan, outcome: JobOutcome) -> dict[str, int]:
     }
     if outcome.unaccounted_wei:
         found["wei are unaccounted for"] = abs(outcome.unaccounted_wei)
+    if outcome.unowed_wei:
+        found["wei in the contract are owed to nobody"] = abs(outcome.unowed_wei)
     for number in range(outcome.rounds):
         due = clients | (members & set(outcome.seats(number)))
         for name in sorted(due - outcome.participants(number) - outcome.attested(number)):

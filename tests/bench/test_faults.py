@@ -19,6 +19,7 @@ class Ended:
 
     rounds: int = 2
     unaccounted_wei: int = 0
+    unowed_wei: int = 0
     verdicts: dict = field(default_factory=lambda: {(1, "client-3"): FAILED})
     paid: dict = field(default_factory=lambda: {(1, "client-3"): FAILED})
     lost: dict = field(default_factory=lambda: {"client-3": 10})
@@ -84,6 +85,7 @@ def test_wrong_verdict_is_named(ended, problem):
         (Ended(lost={"client-0": 3}), {"client-0 lost 3 wei": 3}),
         (Ended(lost={"member-1": 7}), {"member-1 lost 7 wei": 7}),
         (Ended(unaccounted_wei=-2), {"wei are unaccounted for": 2}),
+        (Ended(unowed_wei=5), {"wei in the contract are owed to nobody": 5}),
         (
             Ended(absent={"member-2"}),
             {f"round {number}: the work of member-2 is missing": 0 for number in (0, 1)},
