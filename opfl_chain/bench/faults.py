@@ -15,7 +15,7 @@ from typing import Any, Final
 from opfl_chain.chain.bindings.types import Phases
 from opfl_chain.jobs.localnet.daemon import LocalnetError
 from opfl_chain.jobs.localnet.localnet import Localnet
-from opfl_chain.jobs.localnet.outcome import ACQUITTED, OUTSIDE, PASSED, JobOutcome
+from opfl_chain.jobs.localnet.outcome import ACQUITTED, LEFT_OUT, OUTSIDE, PASSED, JobOutcome
 from opfl_chain.jobs.localnet.plan import Plan
 
 LONGEST_DELAY = 1.0
@@ -221,15 +221,27 @@ def wrong_verdicts(plan: Plan, outcome: JobOutcome) -> list[str]:
             right: tuple[str, ...] = (PASSED, ACQUITTED)
             if cheat is not None and outcome.is_audited(number, name):
                 right, caught = (OUTSIDE,), True
+            elif _is_suspended(outcome, number, name):
+                right = (LEFT_OUT,)
             verdict = outcome.verdict(number, name)
             if verdict not in right:
                 found.append(f"round {number}: {name} is {verdict}, it should be {right[0]}")
             paid = charged.get((number, name), PASSED)
-            if paid not in right:
+            if paid not in (*right, PASSED) or (OUTSIDE in right and paid != OUTSIDE):
                 found.append(f"round {number}: {name} was charged for {paid}, not for {right[0]}")
     if any(plan.members) and not outcome.seat_changes():
         found.append("the member that does no audits kept its seat")
     return found
+
+
+def _is_suspended(outcome: JobOutcome, number: int, name: str) -> bool:
+    """Return whether an earlier audit of a client was held: it is on no roll until it is decided.
+
+    That costs an honest client a round and no money. It happens where a member does no audits, as
+    nothing is replayed before the standby has its seat.
+    """
+    earlier = any((t, name) in outcome.held() for t in range(number))
+    return earlier and name not in outcome.participants(number)
 
 
 def losses(plan: Plan, outcome: JobOutcome) -> dict[str, int]:
@@ -247,7 +259,8 @@ def losses(plan: Plan, outcome: JobOutcome) -> dict[str, int]:
     if outcome.unowed_wei:
         found["wei in the contract are owed to nobody"] = abs(outcome.unowed_wei)
     for number in range(outcome.rounds):
-        due = clients | (members & set(outcome.seats(number)))
+        due = {name for name in clients if not _is_suspended(outcome, number, name)}
+        due |= members & set(outcome.seats(number))
         for name in sorted(due - outcome.participants(number) - outcome.attested(number)):
             found[f"round {number}: the work of {name} is missing"] = 0
     if (failure := outcome.report.first_failure) is not None:

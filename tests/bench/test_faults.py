@@ -24,6 +24,7 @@ class Ended:
     paid: dict = field(default_factory=lambda: {(1, "client-3"): FAILED})
     lost: dict = field(default_factory=lambda: {"client-3": 10})
     absent: set = field(default_factory=set)
+    suspended: set = field(default_factory=set)
     report: Report = field(default_factory=lambda: Report({}, ()))
 
     def is_final(self, number):
@@ -37,6 +38,9 @@ class Ended:
 
     def charged(self):
         return self.paid
+
+    def held(self):
+        return self.suspended
 
     def seats(self, number):
         return sorted(MEMBERS)
@@ -94,6 +98,15 @@ def test_wrong_verdict_is_named(ended, problem):
 )
 def test_loss_is_named(ended, loss):
     assert losses(PLAN, ended) == loss
+
+
+def test_a_held_audit_excuses_a_missing_client_in_later_rounds_only():
+    away = {"verdicts": {(1, "client-0"): LEFT_OUT, (1, "client-3"): FAILED}}
+    later = Ended(**away, suspended={(0, "client-0")})
+    later.participants = lambda number: CLIENTS - ({"client-0"} if number else set())
+    assert wrong_verdicts(PLAN, later) == [] and losses(PLAN, later) == {}
+    later.suspended = set()
+    assert wrong_verdicts(PLAN, later) and losses(PLAN, later)
 
 
 def test_a_lazy_member_must_lose_its_seat():

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
+import signal
 import tomllib
 import urllib.request
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any, Final
@@ -25,6 +28,8 @@ CONNECTIONS: Final = 300
 """Connections to each attacked port: more than a server holds of strangers."""
 ADDRESSES: Final = 200
 CHOSEN: Final = b"a message that suits the node"
+_REPLACED: Final = "was replaced"
+"""In the reason why the clock stands still after a fork."""
 _MESSAGE: Final = "0x" + keccak256(b"message(uint96)")[:4].hex()
 
 
@@ -45,6 +50,11 @@ class Disturbance(Closing):
         """What took place, for the row of the attack."""
         return ""
 
+    @property
+    def took_place(self) -> bool:
+        """Whether the attack could be played: one that could not is no evidence."""
+        return True
+
 
 class Fork(Disturbance):
     """Takes back the end of round 0 when round 1 has its roll, and lets the deadline pass.
@@ -60,6 +70,11 @@ class Fork(Disturbance):
 
     def __call__(self) -> None:
         net = self._net
+        if self._undone is not None and _REPLACED in net.clock.waits_for:
+            # A daemon that waits for its transaction learns of the fork only when that is mined.
+            if net.devnet.has_pending():
+                net.devnet.mine()
+            return
         first, second = net.view.round(0), net.view.round(1)
         if self._undone is not None or first is None or second is None or second.roll is None:
             return
@@ -67,11 +82,27 @@ class Fork(Disturbance):
             return
         self._undone = second
         self._depth = net.devnet.rpc.block_number() - first.over_at + 1
-        net.devnet.reorg(self._depth)
-        # Else the new chain would begin with the transactions of the old one.
-        net.devnet.rpc.request("anvil_dropAllTransactions")
-        net.devnet.mine(max(1, first.schedule.finalise + 1 - net.devnet.rpc.block_number()))
+        with self._everybody_stopped():  # nobody sends again what the fork drops
+            net.devnet.reorg(self._depth)
+            net.devnet.rpc.request("anvil_dropAllTransactions")
+            net.devnet.mine(max(1, first.schedule.finalise + 1 - net.devnet.rpc.block_number()))
         net.read_events()
+
+    @contextmanager
+    def _everybody_stopped(self) -> Iterator[None]:
+        daemons = [each for each in self._net.daemons.values() if each.started and each.alive]
+        for daemon in daemons:
+            os.kill(daemon.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for daemon in daemons:
+                os.kill(daemon.pid, signal.SIGCONT)
+
+    @property
+    def took_place(self) -> bool:
+        before, after = self._undone, self._net.view.round(1)
+        return before is not None and after is not None and after.model_hash != before.model_hash
 
     @property
     def told(self) -> str:
@@ -104,6 +135,10 @@ class IdleStrangers(Disturbance):
         resource.setrlimit(resource.RLIMIT_NOFILE, self._limits)
 
     @property
+    def took_place(self) -> bool:
+        return all(attack.opened >= CONNECTIONS for attack in self._attacks[:2])
+
+    @property
     def told(self) -> str:
         opened = sum(attack.opened for attack in self._attacks)
         return f"{opened:,} idle connections from {ADDRESSES} addresses"
@@ -117,9 +152,10 @@ class LyingNode(Disturbance):
     def __init__(self, net: Localnet) -> None:
         super().__init__(net)
         node, beacon = net.devnet.rpc_url, net.job.contracts.beacon.address.lower()
-        self.asked = 0
+        self.asked = self.forwarded = 0
 
         def lie(request: Any, answer: Any) -> Any:
+            self.forwarded += 1
             call = request["params"][0] if request["method"] == "eth_call" else {}
             if str(call.get("to", "")).lower() != beacon:
                 return answer
@@ -166,10 +202,15 @@ class LyingNode(Disturbance):
         self._thread.join()
 
     @property
+    def took_place(self) -> bool:
+        return self.forwarded > 0
+
+    @property
     def told(self) -> str:
         rounds = self._net.view.rounds()
         seeds = sum(each.seed is not None for each in rounds)
         return (
-            f"the member asked its node {self.asked} times for the message to sign, and"
+            f"of {self.forwarded:,} requests to its node the member made {self.asked} for the"
+            f" message to sign, and"
             f" {seeds} of {len(rounds)} beacons verified on chain"
         )

@@ -46,12 +46,13 @@ class AttackRow:
     """Rounds that the attack can void by its nature."""
     unpunished: tuple[str, ...]
     """Attackers that can be named, and lost nothing."""
+    took_place: bool
     outcome: str
 
     @property
     def failures(self) -> list[str]:
         """What should not have happened, in words."""
-        found = []
+        found = [] if self.took_place else ["the attack did not take place"]
         if self.honest_clients_lost_wei or self.honest_members_lost_wei:
             found.append("honest participants lost money")
         if self.cheat_charged is False:
@@ -80,7 +81,14 @@ def play_attack(attack: PlayedAttack, kind: str, tell: Tell = lambda text: None)
             net.run(meanwhile)
         except LocalnetError as error:
             return _stuck(attack, kind, str(error))
-        return row_of(attack, kind, JobOutcome.of(net), revealed(net, attack), meanwhile.told)
+        return row_of(
+            attack,
+            kind,
+            JobOutcome.of(net),
+            revealed(net, attack),
+            meanwhile.told,
+            meanwhile.took_place,
+        )
 
 
 def row_of(
@@ -89,6 +97,7 @@ def row_of(
     outcome: JobOutcome,
     openings: Openings,
     told: str = "",
+    took_place: bool = True,
 ) -> AttackRow:
     """Read a row off the end of a job."""
     lost = {name: outcome.lost_wei(name) for name in (*attack.honest, *attack.attackers)}
@@ -112,6 +121,7 @@ def row_of(
         rounds=attack.rounds,
         spoils=attack.spoils,
         unpunished=tuple(name for name in named if not lost[name]),
+        took_place=took_place,
         outcome="; ".join(filter(None, (attack.remark, told, *_events(attack, outcome)))),
     )
 
@@ -224,5 +234,6 @@ def _stuck(attack: PlayedAttack, kind: str, why: str) -> AttackRow:
         rounds=attack.rounds,
         spoils=attack.spoils,
         unpunished=(),
+        took_place=True,
         outcome=f"stuck: {why}",
     )
