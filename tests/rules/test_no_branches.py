@@ -29,6 +29,7 @@ ALLOWED = {
     "bench/audit_stages.py": "measures all kinds of audits side by side",
     "bench/proved_audit.py": "measures audits of proved steps",
     "bench/naive.py": "measures the paper's algorithm as printed",
+    "bench/attacks/catalogue.py": "knows which attacks a kind of audits has",
     "lab/sample_step.py": "constructs a boundary of either rule, to measure their circuits",
 }
 
