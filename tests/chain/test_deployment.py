@@ -36,7 +36,7 @@ def test_the_same_deployment_works_on_every_chain(devnet: StartedDevnet, tmp_pat
         contracts = deployment.connect(devnet.rpc)
         assert contracts.jobs.job_count() == 0
         with pytest.raises(UnknownJob) as caught:
-            sender.send(contracts.jobs.open_round(JobId(7)), "open")
+            sender.send(contracts.rounds.open_round(JobId(7)), "open")
         assert caught.value.job == 7
 
         key = SecretKey.generate()
