@@ -21,9 +21,5 @@ class HonestJob(EveryJob):
         assert outcome.seat_changes() == []
 
 
-class TestPlainReplays(HonestJob):
-    scenario = Scenario.of(clients=(None, None, None), rounds=1, audit_rate=1.0, audit="plain")
-
-
 class TestCommitmentsOpenedInMpc(HonestJob):
     scenario = Scenario.of(clients=(None, None, None), rounds=1, audit_rate=1.0, scheme=Scheme.MPC)
