@@ -109,8 +109,16 @@ def judgements(committee, scheme, clients, report=lambda claim, reason: None):
     return committee.each(member)
 
 
-def faults(committee, scheme, clients):
-    """Return the names of the clients' faults, on which all members must agree."""
+def outcomes(committee, scheme, clients):
+    """Return the names of the outcomes of all audits, on which all members must agree."""
     found = judgements(committee, scheme, clients)
     assert found[0].verdict == found[1].verdict == found[2].verdict
-    return {fault.client: fault.reason.name for fault in found[0].verdict.faults}
+    assert found[0].outcomes == found[1].outcomes == found[2].outcomes
+    return {client: outcome.name for client, outcome in found[0].outcomes.items()}
+
+
+def passed(committee, scheme, clients):
+    """Return the clients that pass, on which all members must agree."""
+    found = judgements(committee, scheme, clients)
+    assert found[0].verdict == found[1].verdict == found[2].verdict
+    return set(found[0].verdict.passed)

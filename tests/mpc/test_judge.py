@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from judged_round import ROUND, STEP, Client, entropy, faults, judgements, policy, rules
+from judged_round import ROUND, STEP, Client, entropy, judgements, outcomes, passed, policy, rules
 
 from opfl_chain.mpc.audit import judge as judge_module
 from opfl_chain.mpc.audit.judge import Finding, Rules, exchange_findings, judge
@@ -16,6 +16,7 @@ from opfl_chain.protocol.commitments import Scheme, Subject
 from opfl_chain.protocol.errors import DocumentError
 from opfl_chain.protocol.policy import Policy
 from opfl_chain.protocol.shares import commit
+from opfl_chain.protocol.verdict import Outcome
 from opfl_chain.rules.paper_rule import PaperRule
 from opfl_chain.rules.registry import RULES, installed_digests
 
@@ -41,10 +42,8 @@ def test_verdict_on_a_mixed_round(committee, scheme):
     found = judgements(committee, scheme, [honest, unaudited, cheat, unseen_cheat])
     for judgement in found:
         assert judgement.verdict.passed == {0, 1, 6}
-        assert [(f.client, f.reason.name) for f in judgement.verdict.faults] == [
-            (4, "REPLAY_OUTSIDE")
-        ]
-    sums = [sum_components(list(judgement.accepted.values())) for judgement in found]
+        assert judgement.outcomes == {0: Outcome.PASSED, 4: Outcome.OUTSIDE}
+    sums = [sum_components(judgement.accepted.values(), 3) for judgement in found]
     total = open_sum({rank: own for rank, (own, _) in enumerate(sums)})
     assert np.array_equal(total, 4 * STEP.gradient)
 
@@ -56,8 +55,8 @@ def test_missing_deliveries(committee, scheme):
     for rank in range(3):
         no_input.redeliver(rank, training_input=None)
     to_one.deliveries[1] = None
-    assert faults(committee, scheme, [nothing, no_input, to_one]) == dict.fromkeys(
-        range(3), "NOT_DELIVERED"
+    assert outcomes(committee, scheme, [nothing, no_input, to_one]) == dict.fromkeys(
+        range(3), "UNANSWERED"
     )
 
 
@@ -71,8 +70,8 @@ def test_input_of_another_round_or_data_set(committee, scheme):
         )
         other_index.redeliver(rank, training_input=borrowed)
         stranger.redeliver(rank, training_input=other_round.input_of(ROUND, rank))
-    assert faults(committee, scheme, [other_round, other_index, stranger]) == dict.fromkeys(
-        range(3), "INPUT_NOT_COMMITTED"
+    assert outcomes(committee, scheme, [other_round, other_index, stranger]) == dict.fromkeys(
+        range(3), "UNANSWERED"
     )
 
 
@@ -80,7 +79,7 @@ def test_input_of_another_round_or_data_set(committee, scheme):
 def test_two_holders_with_different_copies(committee, scheme):
     client = Client(0, scheme, audited=False)
     client.redeliver(1, gradient=other_packages(client, Subject.GRADIENT, STEP.gradient, 77)[1])
-    assert faults(committee, scheme, [client]) == {0: "COMMITMENT_MISMATCH"}
+    assert passed(committee, scheme, [client]) == set()
 
 
 @BOTH
@@ -91,7 +90,7 @@ def test_component_that_does_not_match_its_leaf(committee, scheme):
     sent = bytes([first.sent[0] ^ 1]) + first.sent[1:]
     damaged = replace(package, held=(replace(first, sent=sent), second))
     client.redeliver(2, gradient=damaged)
-    assert faults(committee, scheme, [client]) == {0: "COMMITMENT_MISMATCH"}
+    assert passed(committee, scheme, [client]) == set()
 
 
 @BOTH
@@ -101,9 +100,9 @@ def test_other_words_than_were_committed_to(committee, scheme, audited):
     packages = other_packages(client, Subject.GRADIENT, STEP.gradient + 1, 5)
     for rank in range(3):
         client.redeliver(rank, gradient=packages[rank])
-    inside_mpc = scheme is Scheme.MPC and audited
-    expected = "REPLAY_OUTSIDE" if inside_mpc else "COMMITMENT_MISMATCH"
-    assert faults(committee, scheme, [client]) == {0: expected}
+    assert passed(committee, scheme, [client]) == set()
+    found = "OUTSIDE" if scheme is Scheme.MPC else "UNANSWERED"
+    assert outcomes(committee, scheme, [client]) == ({0: found} if audited else {})
 
 
 @BOTH
@@ -113,8 +112,8 @@ def test_other_input_than_was_committed_to(committee, scheme):
     for rank in range(3):
         delivered = replace(client.deliveries[rank].training_input, package=packages[rank])
         client.redeliver(rank, training_input=delivered)
-    expected = "REPLAY_OUTSIDE" if scheme is Scheme.MPC else "COMMITMENT_MISMATCH"
-    assert faults(committee, scheme, [client]) == {0: expected}
+    expected = "OUTSIDE" if scheme is Scheme.MPC else "UNANSWERED"
+    assert outcomes(committee, scheme, [client]) == {0: expected}
 
 
 def test_package_of_another_size_rank_or_scheme(committee):
@@ -124,8 +123,8 @@ def test_package_of_another_size_rank_or_scheme(committee):
         short.redeliver(rank, gradient=other_packages(short, Subject.GRADIENT, words, 5)[rank])
     other_rank.deliveries = other_rank.deliveries[1:] + other_rank.deliveries[:1]
     other_scheme.deliveries = Client(2, Scheme.MPC).deliveries
-    assert faults(committee, Scheme.SHARES, [short, other_rank, other_scheme]) == dict.fromkeys(
-        range(3), "COMMITMENT_MISMATCH"
+    assert outcomes(committee, Scheme.SHARES, [short, other_rank, other_scheme]) == dict.fromkeys(
+        range(3), "UNANSWERED"
     )
 
 
@@ -163,7 +162,7 @@ def test_members_with_different_plugins_refuse_before_anything_runs(committee, m
         digest = ("ab" if session.rank == 2 else "cd") * 32
         plugins = {"model:small": "ef" * 32, "rule:median": digest}
         return session.call(
-            exchange_findings, subject=bytes(32), plugins=plugins, findings=[Finding(None)]
+            exchange_findings, subject=bytes(32), plugins=plugins, findings=[Finding()]
         )
 
     with pytest.raises(
@@ -189,7 +188,7 @@ def test_judging_compares_the_plugins_of_the_policy_as_installed(committee, monk
         judge_module, "installed_digests", lambda policy: told.append(policy) or {"rule:m": ""}
     )
     client = Client(0, Scheme.SHARES, audited=False)
-    assert faults(committee, Scheme.SHARES, [client]) == {}
+    assert passed(committee, Scheme.SHARES, [client]) == {0}
     assert told == [policy(Scheme.SHARES)] * 3
 
 
