@@ -142,11 +142,10 @@ def test_all_other_messages_are_uniform(overheard, rank):
             assert set(json.loads(message)) == {"name", "code", "public"}
         except ValueError:
             shares.append(message)
-    findings = [message for message in shares if len(message) == 2 * 32]
-    assert len(findings) == 2
+    assert [len(message) for message in shares[:2]] == [2 * 32] * 2, "findings of both peers"
     opened = 8 * 2
     assert [len(message) for message in shares[-1:]] == [opened]
-    masked = b"".join(message for message in shares[:-1] if len(message) != 2 * 32)
+    masked = b"".join(shares[2:-1])
     counts = np.bincount(np.frombuffer(masked, np.uint8), minlength=256)
     expected = len(masked) / 256
     statistic = ((counts - expected) ** 2 / expected).sum()
