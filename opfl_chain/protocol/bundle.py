@@ -373,6 +373,19 @@ def body_key(bundle: Bundle, component: int, seat: int, key: SealingKey, context
     return _body_key(bundle, component, seat, key.shared_point(bundle.ephemeral), context)
 
 
+def is_body_key(bundle: Bundle, component: int, key: bytes, expected: Expected) -> bool:
+    """Return whether a key opens one component's body to its leaf hash, whoever gave it."""
+    leaves, words = (
+        (_leaves(bundle.public), expected.gradient_words)
+        if bundle.kind is BundleKind.CONTRIBUTION
+        else (_AnswerPublic.decode(bundle.public, expected).leaves, expected.input_words)
+    )
+    cut = _sizes(expected.package_words(words))[component]
+    text = _encrypted(bytes32("key", key), bundle.bodies[component])[:cut]
+    found = Component(component, text[:SALT_BYTES], text[SALT_BYTES:])
+    return found.leaf_hash == leaves[component]
+
+
 def contribution_with_keys(
     bundle: Bundle, seat: int, keys: tuple[bytes, bytes], expected: Expected
 ) -> SharePackage:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Mapping
-from itertools import product
-from typing import TypeVar
+from collections.abc import Mapping
 
 from opfl_chain.chain.bindings.types import RollEntry as RollEvidence
 from opfl_chain.protocol.bundle import (
@@ -16,7 +13,6 @@ from opfl_chain.protocol.bundle import (
     open_contribution,
 )
 from opfl_chain.protocol.delivery import Claim, Delivery, Expected
-from opfl_chain.protocol.errors import ProtocolError
 from opfl_chain.protocol.identifiers import Address
 from opfl_chain.protocol.roll import Roll, RollEntry
 from opfl_chain.protocol.sealing import SealingKey
@@ -26,8 +22,6 @@ from opfl_chain.roles.member.newcomers import Newcomers
 from opfl_chain.roles.member.store import MemberStore
 from opfl_chain.roles.node import Node
 from opfl_chain.roles.view.view import RoundView
-
-Opened = TypeVar("Opened")
 
 
 class Contributions:
@@ -108,26 +102,17 @@ class Contributions:
         answered: Bundle | None,
     ) -> Delivery:
         """Open a delivery with keys that others handed to us, who took the seat later."""
-        gradient = self._try_keys(
-            round_,
-            contribution,
-            lambda keys: contribution_with_keys(contribution, seat, keys, expected),
-        )
+        keys = self._keys(round_, contribution)
+        gradient = contribution_with_keys(contribution, seat, keys, expected)
         if answered is None:
             return Delivery(gradient)
-        opened = self._try_keys(
-            round_, answered, lambda keys: answer_with_keys(answered, seat, keys, expected)
-        )
-        return Delivery(gradient, *opened)
+        keys = self._keys(round_, answered)
+        return Delivery(gradient, *answer_with_keys(answered, seat, keys, expected))
 
-    def _try_keys(
-        self, round_: RoundView, bundle: Bundle, open_with: Callable[[tuple[bytes, bytes]], Opened]
-    ) -> Opened:
-        """Try all keys that we were handed: one of two members may have handed a false one."""
-        for keys in product(*self._newcomers.keys(round_, bundle.content_hash)):
-            with contextlib.suppress(ProtocolError):
-                return open_with((keys[0], keys[1]))
-        raise BundleMissing(f"no keys for a bundle of round {round_.number} are here yet")
+    def _keys(self, round_: RoundView, bundle: Bundle) -> tuple[bytes, bytes]:
+        if (keys := self._newcomers.keys(round_, bundle.content_hash)) is None:
+            raise BundleMissing(f"no keys for a bundle of round {round_.number} are here yet")
+        return keys
 
     def deliveries(
         self, round_: RoundView, expected: Expected, answers: Mapping[Address, bytes]

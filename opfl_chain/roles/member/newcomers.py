@@ -13,10 +13,10 @@ from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Final
 
-from opfl_chain.protocol.bundle import BundleKind, body_key
+from opfl_chain.protocol.bundle import BundleKind, body_key, is_body_key
 from opfl_chain.protocol.errors import ProtocolError
 from opfl_chain.protocol.identifiers import Address, ClientIndex
-from opfl_chain.protocol.roll import Roll, RollEntry
+from opfl_chain.protocol.roll import Listed, Roll, RollEntry
 from opfl_chain.protocol.sealing import SealingKey
 from opfl_chain.protocol.shares import HASH_BYTES, held_indices
 from opfl_chain.roles.member.intake import Intake
@@ -27,11 +27,11 @@ from opfl_chain.roles.view.view import RoundView
 from opfl_chain.transport.errors import TransportError
 from opfl_chain.transport.routes import Refusal, Request, Response, Route
 
-_ENTRY: Final = struct.Struct(f">I{HASH_BYTES}s{HASH_BYTES}s")
-"""Client, commitment, content hash."""
-_KEY: Final = struct.Struct(f">{HASH_BYTES}sB{HASH_BYTES}s")
-"""Content hash, component, key."""
-_KEYS_OF_BUNDLE: Final = 3
+_KEY: Final = struct.Struct(f">BI{HASH_BYTES}sB{HASH_BYTES}s")
+"""Kind of bundle, client, content hash, component, key."""
+_HELD: Final = 2
+_LISTED_BYTES: Final = 64
+"""At least what a client takes in a list, and its header."""
 
 _LOGGER = logging.getLogger("opfl.committee")
 
@@ -52,7 +52,7 @@ class Newcomers:
         self._intakes = intakes
 
     def routes(self) -> list[Route]:
-        most = _KEYS_OF_BUNDLE * _KEY.size
+        most = _HELD * _KEY.size
         return [
             Route("GET", "/rounds/{round}/entries", self.serve_entries),
             Route("POST", "/rounds/{round}/keys", self.take_keys, max_body_bytes=most),
@@ -77,33 +77,46 @@ class Newcomers:
             if member != self._node.address and self.is_newcomer(heard, member) and not known:
                 self._give(heard, member, kind, client, content, shared)
 
-    def keys(self, heard: RoundView, content: bytes) -> tuple[list[bytes], list[bytes]]:
-        """The keys that we were handed, for each of the two components of our seat."""
+    def keys(self, heard: RoundView, content: bytes) -> tuple[bytes, bytes] | None:
+        """The keys of the two components of our seat, once both were handed to us."""
         seat = self._node.view.seats_of(heard).index(self._node.address)
         first, second = (
-            self._store.handed_keys(heard.opening, content, k) for k in held_indices(seat)
+            self._store.handed_key(heard.opening, content, k) for k in held_indices(seat)
         )
-        return first, second
+        return (first, second) if first is not None and second is not None else None
 
     def fetch_roll(self, round_: RoundView) -> None:
-        """Have the entries of a roll that is on chain before we agreed on it ourselves."""
+        """Have the entries of a roll that is on chain before we agreed on it ourselves.
+
+        The root binds clients and content hashes, and a content hash its bundle's commitment: what
+        a member says otherwise is not taken.
+        """
         if round_.roll is None or self._store.roll(round_.opening):
             return
-        clients = {each.index: each.address for each in self._node.view.clients().values()}
-        most = _ENTRY.size * round_.roll.count
+        most = _LISTED_BYTES * (1 + round_.roll.count)
         for member in self._node.view.roster():
             if member == self._node.address:
                 continue
-            with contextlib.suppress(TransportError, ProtocolError, KeyError, struct.error):
+            with contextlib.suppress(TransportError, ProtocolError):
                 path = f"/rounds/{round_.id}/entries"
                 body = self._node.peers.ask_member(member, path, most)
-                entries = [
-                    RollEntry(ClientIndex(index), clients[index], commitment, content)
-                    for index, commitment, content in _ENTRY.iter_unpack(body)
-                ]
-                if Roll.of(entries).root == round_.roll.root:
+                listed = Listed.decode(body, round_.roll.count)
+                entries = self._entries(round_, member, listed)
+                if entries and Roll.of(entries).root == round_.roll.root:
                     self._store.keep_roll(round_.opening, entries)
                     return
+
+    def _entries(self, round_: RoundView, member: Address, listed: Listed) -> list[RollEntry]:
+        """The entries of a list, with commitments from the bundles that a member has."""
+        clients = {each.index: each.address for each in self._node.view.clients().values()}
+        intake, entries = self._intakes[BundleKind.CONTRIBUTION], []
+        for index, content in listed.hashes.items():
+            if index not in clients:
+                return []
+            intake.fetch(round_, clients[index], content, [member])
+            commitment = intake.required(round_, clients[index], content).commitment
+            entries.append(RollEntry(index, clients[index], commitment, content))
+        return entries
 
     def _give(
         self,
@@ -117,9 +130,11 @@ class Newcomers:
         intake, own = self._intakes[kind], self._node.view.seats_of(heard)
         seat = own.index(self._node.address)
         bundle = intake.required(heard, client, content)
-        context = intake.context(heard, client)
+        context, index = intake.context(heard, client), self._node.view.clients()[client].index
         body = b"".join(
-            _KEY.pack(content, k, body_key(bundle, k, seat, self._sealing_key, context))
+            _KEY.pack(
+                kind, index, content, k, body_key(bundle, k, seat, self._sealing_key, context)
+            )
             for k in components
         )
         try:
@@ -138,12 +153,13 @@ class Newcomers:
         entries = self._store.roll(round_.opening)
         if round_.roll is None or not entries:
             raise Refusal(HTTPStatus.NOT_FOUND, "this round has no roll here")
-        return Response.binary(
-            b"".join(_ENTRY.pack(e.client, e.commitment, e.content_hash) for e in entries)
-        )
+        return Response.binary(Listed({e.client: e.content_hash for e in entries}).encode())
 
     def take_keys(self, request: Request) -> Response:
-        """Store keys of components that our seat has had since the round opened."""
+        """Store keys of components that our seat has had since the round opened.
+
+        Whoever sends them: a key counts if it opens the body to the leaf hash that was signed.
+        """
         round_ = round_in(self._node, request)
         seats = self._node.view.seats()
         if self._node.address not in seats or not self.is_newcomer(round_, self._node.address):
@@ -151,9 +167,23 @@ class Newcomers:
         if len(request.body) % _KEY.size:
             raise Refusal(HTTPStatus.BAD_REQUEST, f"{len(request.body)} bytes are no keys")
         held = held_indices(seats.index(self._node.address))
-        for content, component, key in _KEY.iter_unpack(request.body):
-            kept = len(self._store.handed_keys(round_.opening, content, component))
-            if component in held and kept < _KEYS_OF_BUNDLE:
-                self._store.keep_handed_key(round_.opening, content, component, key)
+        for kind, index, content, component, key in _KEY.iter_unpack(request.body):
+            if component not in held or not self._opens(
+                round_, kind, index, content, component, key
+            ):
+                raise Refusal(HTTPStatus.BAD_REQUEST, "a key opens no component of our seat")
+            self._store.keep_handed_key(round_.opening, content, component, key)
         self._node.wake()
         return Response.json({"stored": True})
+
+    def _opens(
+        self, round_: RoundView, kind: int, index: int, content: bytes, component: int, key: bytes
+    ) -> bool:
+        """Return whether a key is that of a component, as its client signed it."""
+        clients = {each.index: each.address for each in self._node.view.clients().values()}
+        if kind not in {*BundleKind} or index not in clients:
+            return False
+        intake, client = self._intakes[BundleKind(kind)], clients[ClientIndex(index)]
+        intake.fetch(round_, client, content, list(self._node.view.seats_of(round_)))
+        bundle = intake.bundle(round_, client, content)
+        return bundle is not None and is_body_key(bundle, component, key, intake.expected(round_))

@@ -62,7 +62,7 @@ CREATE TABLE IF NOT EXISTS shown_components (
 );
 CREATE TABLE IF NOT EXISTS handed_keys (
     opening BLOB, content_hash BLOB, component INTEGER, key BLOB,
-    PRIMARY KEY (opening, content_hash, component, key)
+    PRIMARY KEY (opening, content_hash, component)
 );
 CREATE TABLE IF NOT EXISTS handed_to (
     opening BLOB, member TEXT, content_hash BLOB, PRIMARY KEY (opening, member, content_hash)
@@ -336,7 +336,7 @@ class MemberStore:
     def keep_handed_key(
         self, opening: bytes, content_hash: bytes, component: int, key: bytes
     ) -> None:
-        """Store a key that another member handed to us; it shows in use whether it is right."""
+        """Store a key that was handed to us, and opens what it is for."""
         self._state.write(
             "INSERT OR IGNORE INTO handed_keys VALUES (?, ?, ?, ?)",
             opening,
@@ -345,14 +345,14 @@ class MemberStore:
             key,
         )
 
-    def handed_keys(self, opening: bytes, content_hash: bytes, component: int) -> list[bytes]:
-        rows = self._state.all(
+    def handed_key(self, opening: bytes, content_hash: bytes, component: int) -> bytes | None:
+        row = self._state.one(
             "SELECT key FROM handed_keys WHERE opening = ? AND content_hash = ? AND component = ?",
             opening,
             content_hash,
             component,
         )
-        return [key for (key,) in rows]
+        return row[0] if row else None
 
     def may_show(self, opening: bytes, client: Address, component: int, most: int) -> bool:
         """Return whether a referee may see a component: of a contribution so many at most.
