@@ -9,6 +9,7 @@ Copies end with their template, and the template ends them when its starter ends
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import gc
 import json
@@ -18,10 +19,13 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Mapping, Sequence
+import traceback
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
+from typing import NoReturn
 
 from opfl_chain.system.child import ChildFailed
 from opfl_chain.system.closing import Closing
@@ -156,6 +160,30 @@ def _become_copy(stream: socket.socket, template: int, log: int) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def _run_copy(program: Callable[[], object]) -> NoReturn:
+    """Run the program and end it as Python does, but skip the exit handlers of C libraries.
+
+    Such a handler may take a lock that a thread of the template held at the fork, and nobody in
+    the copy would ever release it.
+    """
+    status = 1
+    try:
+        program()
+        status = 0
+    except SystemExit as ending:
+        status = ending.code if isinstance(ending.code, int) else int(ending.code is not None)
+        if isinstance(ending.code, str):
+            print(ending.code, file=sys.stderr)
+    except BaseException:  # noqa: BLE001 - it is shown, and the process ends
+        traceback.print_exc()
+    # As multiprocessing ends its forks, and atexit functions as well.
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
 def _ended(copies: set[int]) -> set[int]:
     return {pid for pid in copies if os.waitpid(pid, os.WNOHANG)[0]}
 
@@ -181,7 +209,7 @@ def main() -> None:
     arguments = serve(socket.socket(fileno=int(descriptor)), int(starter))
     if arguments is not None:
         sys.argv = [module, *arguments]
-        getattr(sys.modules[module], name)()
+        _run_copy(getattr(sys.modules[module], name))
 
 
 if __name__ == "__main__":

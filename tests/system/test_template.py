@@ -15,14 +15,21 @@ from opfl_chain.system.child import ChildFailed
 from opfl_chain.system.template import Template
 
 PROGRAM = """\
-import os, sys, time
+import atexit, ctypes, os, sys, time
+from concurrent.futures import ThreadPoolExecutor
 
 LOADED_BY = os.getpid()
+LIBRARY = ctypes.CDLL(None)
 
 def main():
     print(LOADED_BY, os.getpid(), os.environ["COLOUR"], *sys.argv[1:], flush=True)
     if sys.argv[1] == "fail":
         sys.exit("failed")
+    if sys.argv[1] == "stuck":
+        # A library whose exit handler waits for a lock that a thread of the template held.
+        LIBRARY.__cxa_atexit(LIBRARY.pause, None, None)
+        atexit.register(print, "said goodbye")
+        ThreadPoolExecutor().submit(print, "a thread ended")
     while sys.argv[1] == "stay":
         time.sleep(0.01)
 """
@@ -95,6 +102,12 @@ def test_copy_that_fails_says_so_in_its_log_and_harms_no_other(path, template):
     wait_until(lambda: not copy.alive)
     assert copy.log.read_text().endswith("failed\n")
     assert template.start(["again"], path / "again.log").pid != copy.pid
+
+
+def test_exit_handler_of_a_library_keeps_no_copy(path, template):
+    copy = template.start(["stuck"], path / "copy.log")
+    wait_until(lambda: not copy.alive)
+    assert copy.log.read_text().splitlines()[1:] == ["a thread ended", "said goodbye"]
 
 
 def test_starter_may_have_many_files_open(path, template):
