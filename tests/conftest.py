@@ -62,6 +62,7 @@ def group_of(item: pytest.Item) -> str:
     return path.parts[0] if path.parts[0] in SHARED else str(path)
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     places = {group: place for place, group in enumerate(LONG)}
     items.sort(key=lambda item: places.get(group_of(item), len(LONG)))
