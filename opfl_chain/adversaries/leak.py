@@ -66,7 +66,7 @@ class GuessingAudits(ProvedAudits):
         """The word on the component that we do not hold, as both its holders revealed it."""
         parts, said = self._parts, {}
         for seat, _ in parts.messages.peers(round_):
-            message = parts.store.first_message(round_.opening, Slot.REVEAL, seat)
+            message = parts.messages.first(round_, Slot.REVEAL, seat)
             said[seat] = message.body if message is not None else None
         missing = (parts.messages.seat(round_) + 2) % 3
         for reveal in readable(said, lambda seat, body: Reveal.decode(body, seat)).values():

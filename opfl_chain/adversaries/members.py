@@ -119,13 +119,13 @@ class _SaysTwoThings(Messages):
     def tell(self, round_: RoundView, slot: int, own: Signed) -> None:
         """Tell the last peer that nobody delivered, and the other one the truth."""
         if slot == Slot.LIST:
-            seat, member = self.peers(round_)[-1]
-            if not self._store.has_told(round_.opening, slot, seat):
+            _, member = self.peers(round_)[-1]
+            if not self._store.has_told(round_.opening, slot, member):
                 body = Listed({}).encode()
                 signature = self._node.sign(self.statement(round_, slot, body))
                 path = f"/rounds/{round_.id}/messages/{slot}/{self.seat(round_)}"
                 self._node.peers.post_to_member(member, path, body, signature)
-                self._store.keep_told(round_.opening, slot, seat)
+                self._store.keep_told(round_.opening, slot, member)
         super().tell(round_, slot, own)
 
 

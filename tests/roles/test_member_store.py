@@ -10,7 +10,7 @@ from opfl_chain.protocol.verdict import Outcome
 from opfl_chain.roles.member.store import SCHEMA, MemberStore, SignedBundle
 from opfl_chain.roles.state import State
 
-ALICE = "0x" + "11" * 20
+ALICE, BOB = "0x" + "11" * 20, "0x" + "22" * 20
 HERE, ELSEWHERE = b"\1" * 32, b"\2" * 32
 FIRST, SECOND = Signed(b"first", b"\1" * 65), Signed(b"second", b"\2" * 65)
 
@@ -24,11 +24,12 @@ def store(tmp_path):
 
 def test_the_first_message_of_a_slot_is_what_a_member_says_and_the_second_is_evidence(store):
     for message in (FIRST, SECOND, FIRST):
-        store.keep_message(HERE, Slot.LIST, 1, message)
-    assert store.first_message(HERE, Slot.LIST, 1) == FIRST
-    assert store.messages(HERE, Slot.LIST, 1) == [FIRST, SECOND]
-    assert store.message(HERE, Slot.LIST, 1, SECOND.hash) == SECOND
-    assert store.first_message(ELSEWHERE, Slot.LIST, 1) is None
+        store.keep_message(HERE, Slot.LIST, ALICE, message)
+    assert store.first_message(HERE, Slot.LIST, ALICE) == FIRST
+    assert store.messages(HERE, Slot.LIST, ALICE) == [FIRST, SECOND]
+    assert store.message(HERE, Slot.LIST, ALICE, SECOND.hash) == SECOND
+    assert store.first_message(ELSEWHERE, Slot.LIST, ALICE) is None
+    assert store.first_message(HERE, Slot.LIST, BOB) is None
 
 
 def test_findings_of_an_opening_stand(store):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from opfl_chain.chain.bindings.types import ChargeStatus, MemberFault
+from opfl_chain.chain.bindings.types import MemberFault
 from opfl_chain.chain.bindings.types import Outcome as OutcomeOnChain
 from opfl_chain.chain.contracts.contract import Call
 from opfl_chain.chain.keys import signer_of
@@ -52,8 +52,11 @@ class Charges:
         self._penalise(round_, now, place)
         self._certify(round_, now, place)
 
-    def subjects(self, round_: RoundView) -> list[Address]:
-        """Audited clients on the roll that did not pass, and whose audits are not decided."""
+    def subjects(self, round_: RoundView, block: int | None = None) -> list[Address]:
+        """Audited clients on the roll that did not pass, whose audits are not decided.
+
+        Or were not at a block: what the chain decided later does not count.
+        """
         passes = self._node.view.decided_passes(round_)
         if passes is None:
             return []
@@ -63,7 +66,7 @@ class Charges:
             for client, claim in self._contributions.claims(round_).items()
             if claim.audited
             and claim.client not in passed
-            and not _is_decided(self._node.view.charge(round_, client))
+            and not _is_decided(self._node.view.charge(round_, client), block)
         ]
 
     # --- clients
@@ -204,8 +207,10 @@ class Charges:
         return None
 
 
-def _is_decided(charge: ChargeView | None) -> bool:
-    return charge is not None and charge.status is not ChargeStatus.HELD
+def _is_decided(charge: ChargeView | None, block: int | None) -> bool:
+    if charge is None or charge.decided_at is None:
+        return False
+    return block is None or charge.decided_at <= block
 
 
 def _name(round_: RoundView) -> str:

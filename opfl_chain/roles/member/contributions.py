@@ -133,7 +133,12 @@ class Contributions:
 
     def is_sealed_to_us(self, round_: RoundView) -> bool:
         """Return whether we had our seat when a round opened."""
-        return not self._newcomers.is_newcomer(round_, self._node.address)
+        return self._newcomers.is_sealed_to_us(round_)
+
+    def can_open(self, round_: RoundView, client: Address, answer: bytes) -> bool:
+        """Return whether the keys of a contribution and its answer are here, if we need any."""
+        entry = self._entry(round_, client)
+        return entry is not None and self._newcomers.has_keys(round_, (entry.content_hash, answer))
 
     def evidence(self, round_: RoundView, client: Address) -> RollEvidence | None:
         """What shows on chain that a client contributed, if we have it."""

@@ -47,9 +47,11 @@ class Hearing:
         return slot_number(slot, self.attempt)
 
     def ends(self, first: int) -> StepEnds:
-        """The blocks at which the two parts of a step end."""
-        parts = parts_of(self.start, self.end, PARTS)
-        return StepEnds(parts[first], parts[first + 1])
+        """The blocks at which the two parts of a step end.
+
+        The first part of a hearing is left for events of its first block to be confirmed.
+        """
+        return StepEnds(self.part(first + 1), self.part(first + 2))
 
     def part(self, index: int) -> int:
         """The block at which a part ends."""
@@ -164,29 +166,35 @@ class HearingPlan:
     """Which hearing of a round is due."""
 
     def __init__(
-        self, node: Node, subjects: Callable[[RoundView], list[Address]], store: MemberStore
+        self, node: Node, subjects: Callable[[RoundView, int], list[Address]], store: MemberStore
     ) -> None:
+        """`subjects` returns the clients whose audits were not decided at a block."""
         self._node = node
         self._subjects = subjects
         self._store = store
 
     def later(self, round_: RoundView, now: Moment) -> Hearing | None:
-        """The hearing at present of what the verdict left undecided, if there is one."""
-        clients = tuple(
-            client
-            for client in self._subjects(round_)
-            if self._store.outcome(round_.opening, client) is None
-        )
-        if not clients or not now.has_come(attempt_start(self._node, round_, 1)):
+        """The hearing at present of what the verdict left undecided, if there is one.
+
+        It is about the same clients, among the same seats, for every honest member: both follow
+        from the events up to its first block, which must be known. Who has found out how an audit
+        ends comes nevertheless, or it would be missed.
+        """
+        attempt = max(1, attempt_at(self._node, round_, now.head))
+        start = attempt_start(self._node, round_, attempt)
+        end = attempt_end(self._node, round_, attempt)
+        if now.seen < start:
+            if self._subjects(round_, now.seen):
+                now.has_seen(start)
             return None
-        attempt = attempt_at(self._node, round_, now.head)
-        start, end = (
-            attempt_start(self._node, round_, attempt),
-            attempt_end(self._node, round_, attempt),
-        )
-        now.has_come(end)  # the next attempt, if this one does not decide
         if self._store.is_heard(round_.opening, attempt):
+            if self._subjects(round_, now.seen):
+                now.has_seen(end)  # the next attempt begins
             return None
+        clients = tuple(self._subjects(round_, start))
+        if not clients:
+            return None
+        now.has_seen(end)
         heard = as_heard(self._node, round_, attempt)
         if self._node.address not in self._node.view.seats_of(heard):
             return None

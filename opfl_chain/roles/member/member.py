@@ -250,6 +250,9 @@ class Member(Node):
             self.attest(round_, passes)
 
     def _find_verdict(self, round_: RoundView, now: Moment) -> bytes | None:
+        if self.contributions.roll(round_) is None:
+            self.agenda.again()  # peers that agreed on it have it
+            return None
         claims = self.contributions.claims(round_)
         audited = tuple(client for client, claim in claims.items() if claim.audited)
         ready = self.answers.all_here(round_, audited) or now.has_come(round_.schedule.answer)
@@ -282,7 +285,8 @@ class Member(Node):
         """Store outcomes that no later hearing can change, for us to sign.
 
         Who passed before the verdict is in it. That a client has not answered is known only after
-        the response window, and a replay is repeated before it costs anything.
+        the response window, and only to a member that has no valid answer itself: an answer that
+        members could not agree on is heard again. A replay is repeated before it costs anything.
         """
         opening, response = hearing.round.opening, hearing.round.schedule.response
         ended: dict[Address, Outcome] = {}
@@ -291,7 +295,8 @@ class Member(Node):
                 continue
             final = hearing.attempt > 0
             if outcome is Outcome.UNANSWERED:
-                final = final and hearing.start > response
+                in_time = self.answers.all_here(hearing.round, (client,))
+                final = final and hearing.start > response and not in_time
             elif outcome is Outcome.OUTSIDE:
                 times = self.store.keep_found_outside(opening, client, hearing.attempt)
                 final = times >= self._audits.hearings_needed
@@ -303,6 +308,7 @@ class Member(Node):
         """Decide what the verdict left open, and who has not answered in time."""
         hearing = self._hearings.later(round_, now)
         if hearing is None:
+            self.newcomers.hand_over_seat(round_, self.charges.subjects(round_))
             return
         for entry in self.store.roll(round_.opening):
             if entry.address in hearing.clients:

@@ -71,20 +71,28 @@ class Messages:
 
     def own(self, round_: RoundView, slot: int) -> Signed | None:
         """Our own message in a slot, if it is made."""
-        return self._store.first_message(round_.opening, slot, self.seat(round_))
+        return self._store.first_message(round_.opening, slot, self._node.address)
+
+    def first(self, round_: RoundView, slot: int, seat: int) -> Signed | None:
+        """Return the first message of a seat in a slot that we have: that is what it says."""
+        return self._store.first_message(round_.opening, slot, self.seats(round_)[seat])
+
+    def kept(self, round_: RoundView, slot: int, seat: int) -> list[Signed]:
+        """Return the messages of a seat in a slot that we have."""
+        return self._store.messages(round_.opening, slot, self.seats(round_)[seat])
 
     def say(self, round_: RoundView, slot: int, body: bytes) -> Signed:
         """Sign and store our message; one that is stored already stands."""
         if (known := self.own(round_, slot)) is not None:
             return known
         message = Signed(body, self._node.sign(self.statement(round_, slot, body)))
-        self._store.keep_message(round_.opening, slot, self.seat(round_), message)
+        self._store.keep_message(round_.opening, slot, self._node.address, message)
         return message
 
     def tell(self, round_: RoundView, slot: int, own: Signed) -> None:
         """Send our message to the peers that have not confirmed that they have it."""
-        for seat, member in self.peers(round_):
-            if self._store.has_told(round_.opening, slot, seat):
+        for _, member in self.peers(round_):
+            if self._store.has_told(round_.opening, slot, member):
                 continue
             path = f"/rounds/{round_.id}/messages/{slot}/{self.seat(round_)}"
             try:
@@ -94,22 +102,23 @@ class Messages:
                 reason = {"member": member, "slot": slot, "reason": str(error)}
                 _LOGGER.info("peer not told", extra=reason)
                 continue
-            self._store.keep_told(round_.opening, slot, seat)
+            self._store.keep_told(round_.opening, slot, member)
 
     def ask_all(self, round_: RoundView, slot: int) -> None:
         """Ask peers for their own messages in a slot that we lack."""
         for seat, member in self.peers(round_):
-            if self._store.first_message(round_.opening, slot, seat) is None:
+            if self.first(round_, slot, seat) is None:
                 self._fetch(round_, member, slot, seat)
 
     def ask(
         self, round_: RoundView, member: Address, slot: int, seat: int, content_hash: bytes
     ) -> Signed | None:
         """Return the message of a seat with this hash, from our store or from a member."""
-        known = self._store.message(round_.opening, slot, seat, content_hash)
+        author = self.seats(round_)[seat]
+        known = self._store.message(round_.opening, slot, author, content_hash)
         if known is None:
             self._fetch(round_, member, slot, seat, content_hash)
-            known = self._store.message(round_.opening, slot, seat, content_hash)
+            known = self._store.message(round_.opening, slot, author, content_hash)
         return known
 
     def _fetch(
@@ -129,7 +138,8 @@ class Messages:
                 bytes_field(found, "body"), hex_field(found, "signature", SIGNATURE_BYTES)
             )
             if self._is_signed(round_, slot, seat, message):
-                self._store.keep_message(round_.opening, slot, seat, message)
+                author = self.seats(round_)[seat]
+                self._store.keep_message(round_.opening, slot, author, message)
 
     # --- endpoints
 
@@ -144,16 +154,16 @@ class Messages:
                 HTTPStatus.UNAUTHORIZED,
                 f"the message is not signed by seat {seat} for opening {tohex(round_.opening)}",
             )
-        kept = self._store.messages(round_.opening, slot, seat)
-        if len(kept) < MOST_IN_SLOT:
-            self._store.keep_message(round_.opening, slot, seat, message)
+        if len(self.kept(round_, slot, seat)) < MOST_IN_SLOT:
+            author = self.seats(round_)[seat]
+            self._store.keep_message(round_.opening, slot, author, message)
         self._node.wake()
         return Response.json({"stored": True})
 
     def serve_first(self, request: Request) -> Response:
         """Serve the first message of a seat in a slot that we have."""
         round_, slot, seat = self._place(request)
-        return _response(self._store.first_message(round_.opening, slot, seat))
+        return _response(self.first(round_, slot, seat))
 
     def serve(self, request: Request) -> Response:
         """Serve a message that we heard, as its member signed it."""
@@ -164,7 +174,8 @@ class Messages:
             content_hash = b""
         if len(content_hash) != _HASH_BYTES:
             raise Refusal(HTTPStatus.NOT_FOUND, "no message has this hash")
-        return _response(self._store.message(round_.opening, slot, seat, content_hash))
+        author = self.seats(round_)[seat]
+        return _response(self._store.message(round_.opening, slot, author, content_hash))
 
     def _is_signed(self, round_: RoundView, slot: int, seat: int, message: Signed) -> bool:
         statement = self.statement(round_, slot, message.body)

@@ -1,7 +1,9 @@
 """A standby that took a seat takes part in hearings on rounds that began without it.
 
 Each component has two holders, so the others can hand it everything that its seat held: the roll,
-bundles, and the keys of its two components. All of it is bound by the roll on chain.
+bundles, and the keys of its two components. So does who had the seat before, if it is there. All of
+it is bound by the roll on chain. Who had another seat when the round opened is handed nothing: with
+a third component it would see everything.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import contextlib
 import logging
 import struct
 from collections.abc import Iterable
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Final
 
@@ -60,22 +63,55 @@ class Newcomers:
 
     def is_newcomer(self, round_: RoundView, member: Address) -> bool:
         """Return whether a member had no seat when the round opened."""
-        original = self._node.view.round(round_.number)
-        return original is not None and member not in self._node.view.seats_of(original)
+        return member not in self._opened_with(round_)
 
     def hand_over(
         self, heard: RoundView, kind: BundleKind, client: Address, content: bytes
     ) -> None:
-        """Hand our keys of a bundle to those who took a seat next to ours since it was sealed."""
-        seats = self._node.view.seats_of(heard)
-        if self._node.address not in seats or self.is_newcomer(heard, self._node.address):
+        """Hand our keys of a bundle to those who took a seat since it was sealed.
+
+        We had a seat then, but need none now.
+        """
+        opened = self._opened_with(heard)
+        if self._node.address not in opened:
             return
-        own = seats.index(self._node.address)
-        for seat, member in enumerate(seats):
+        own = opened.index(self._node.address)
+        for seat, member in enumerate(self._node.view.seats_of(heard)):
             shared = set(held_indices(seat)) & set(held_indices(own))
             known = self._store.has_handed_to(heard.opening, member, content)
-            if member != self._node.address and self.is_newcomer(heard, member) and not known:
-                self._give(heard, member, kind, client, content, shared)
+            if member not in opened and not known:
+                self._give(heard, member, kind, client, content, own, shared)
+
+    def hand_over_seat(self, round_: RoundView, clients: Iterable[Address]) -> None:
+        """Hand our keys to our successor, if we had a seat when a round opened and lost it."""
+        seats, view = self._node.view.seats(), self._node.view
+        opened = self._opened_with(round_)
+        if self._node.address not in opened or self._node.address in seats:
+            return
+        heard = replace(round_, epoch=view.epoch)
+        answers = self._intakes[BundleKind.ANSWER]
+        contents = {each.address: each.content_hash for each in self._store.roll(round_.opening)}
+        for client in clients:
+            if client in contents:
+                self.hand_over(heard, BundleKind.CONTRIBUTION, client, contents[client])
+            answers.collect(heard, client, list(seats))
+            for content in answers.hashes(heard).get(client, []):
+                self.hand_over(heard, BundleKind.ANSWER, client, content)
+
+    def has_keys(self, heard: RoundView, contents: Iterable[bytes]) -> bool:
+        """Return whether we can open bundles: they are sealed to us, or their keys are here."""
+        return self.is_sealed_to_us(heard) or all(
+            self.keys(heard, content) is not None for content in contents
+        )
+
+    def is_sealed_to_us(self, heard: RoundView) -> bool:
+        """Return whether we had our seat when a round opened."""
+        pairs = zip(self._node.view.seats_of(heard), self._opened_with(heard), strict=True)
+        return (self._node.address, self._node.address) in pairs
+
+    def _opened_with(self, round_: RoundView) -> tuple[Address, ...]:
+        """The seats when a round opened, to which its bundles are sealed."""
+        return tuple(self._node.view.seats_of(self._node.view.round(round_.number) or round_))
 
     def keys(self, heard: RoundView, content: bytes) -> tuple[bytes, bytes] | None:
         """The keys of the two components of our seat, once both were handed to us."""
@@ -105,6 +141,7 @@ class Newcomers:
                 if entries and Roll.of(entries).root == round_.roll.root:
                     self._store.keep_roll(round_.opening, entries)
                     return
+        self._node.agenda.again()  # somebody who signed it has it
 
     def _entries(self, round_: RoundView, member: Address, listed: Listed) -> list[RollEntry]:
         """The entries of a list, with commitments from the bundles that a member has."""
@@ -125,10 +162,10 @@ class Newcomers:
         kind: BundleKind,
         client: Address,
         content: bytes,
+        seat: int,
         components: Iterable[int],
     ) -> None:
-        intake, own = self._intakes[kind], self._node.view.seats_of(heard)
-        seat = own.index(self._node.address)
+        intake = self._intakes[kind]
         bundle = intake.required(heard, client, content)
         context, index = intake.context(heard, client), self._node.view.clients()[client].index
         body = b"".join(
@@ -165,7 +202,7 @@ class Newcomers:
         if self._node.address not in seats or not self.is_newcomer(round_, self._node.address):
             raise Refusal(HTTPStatus.FORBIDDEN, "this member took no seat after the round opened")
         if len(request.body) % _KEY.size:
-            raise Refusal(HTTPStatus.BAD_REQUEST, f"{len(request.body)} bytes are no keys")
+            raise Refusal(HTTPStatus.BAD_REQUEST, f"{len(request.body)} bytes cannot be keys")
         held = held_indices(seats.index(self._node.address))
         for kind, index, content, component, key in _KEY.iter_unpack(request.body):
             if component not in held or not self._opens(

@@ -39,7 +39,7 @@ from opfl_chain.protocol.verdict import Outcome
 from opfl_chain.roles.member.hearings import Hearing, Outcomes
 from opfl_chain.roles.member.joint_audits import JointAudits
 from opfl_chain.roles.member.parts import MemberParts
-from opfl_chain.roles.member.referees import REFEREE_SEAT, Referees
+from opfl_chain.roles.member.referees import Referees
 from opfl_chain.roles.node import Moment
 from opfl_chain.roles.view.view import RoundView
 from opfl_chain.system.files import append_line
@@ -100,6 +100,10 @@ class ProvedAudits(JointAudits):
             return None
         try:
             if not self._is_stated(hearing.round):
+                for client, content_hash in answers.items():
+                    self._parts.store.keep_invalid_answer(
+                        hearing.round.opening, client, content_hash
+                    )
                 return ends
             concluded = self._exchange(hearing, {c: claims[c] for c in answers}, answers, now)
         except OutOfMemory as error:
@@ -116,9 +120,13 @@ class ProvedAudits(JointAudits):
         return ends
 
     def _have_all(self, hearing: Hearing, answers: Mapping[Address, bytes]) -> bool:
-        """Return whether we have every answer that we have to report on."""
+        """Return whether we have and can open every answer that we have to report on."""
         here = self._parts.answer_intake.hashes(hearing.round)
-        return all(each in here.get(client, ()) for client, each in answers.items())
+        return all(
+            each in here.get(client, ())
+            and self._parts.contributions.can_open(hearing.round, client, each)
+            for client, each in answers.items()
+        )
 
     def _exchange(
         self,
@@ -200,15 +208,14 @@ class ProvedAudits(JointAudits):
         """
         parts, round_ = self._parts, hearing.round
         roster, said = list(parts.node.job.roster), []
-        authors = [*enumerate(parts.messages.seats(round_))]
-        referee = self._referees.referee(round_)
+        seats, referee = parts.messages.seats(round_), self._referees.referee(round_)
+        authors = [(slot, seat) for slot in (Slot.REPORT, Slot.REVEAL) for seat in seats]
         if referee is not None:
-            authors.append((REFEREE_SEAT, referee))
-        for slot in map(hearing.slot, (Slot.REPORT, Slot.REVEAL, Slot.REFEREE)):
-            for seat, author in authors:
-                message = parts.store.first_message(round_.opening, slot, seat)
-                if message is None or (slot == hearing.slot(Slot.REFEREE)) != (author == referee):
-                    continue
+            authors.append((Slot.REFEREE, referee))
+        for step, author in authors:
+            slot = hearing.slot(step)
+            message = parts.store.first_message(round_.opening, slot, author)
+            if message is not None:
                 number = roster.index(author)
                 said.append(PublishedMessage(number, slot, message.body, message.signature))
         line = encode_round(round_.number, round_.opening, said)

@@ -42,6 +42,7 @@ from opfl_chain.protocol.shares import held_indices
 from opfl_chain.protocol.signatures import SIGNATURE_BYTES
 from opfl_chain.protocol.sums import decode_judged, encode_judged, part_hash
 from opfl_chain.protocol.verdict import Verdict
+from opfl_chain.roles.member.attempts import as_said
 from opfl_chain.roles.member.hearings import Hearing
 from opfl_chain.roles.member.intake import Intake
 from opfl_chain.roles.member.parts import MemberParts
@@ -51,8 +52,6 @@ from opfl_chain.roles.view.view import RoundView
 from opfl_chain.transport.errors import TransportError
 from opfl_chain.transport.routes import Refusal, Request, Response, Route
 
-REFEREE_SEAT: Final = 3
-"""Where a standby stores its own message of a slot: beside those of the three seats."""
 _ROW_BYTES: Final = 256
 _ROWS_OF_CLIENT: Final = 3
 
@@ -170,7 +169,7 @@ class Referees:
         statement = parts.messages.statement(round_, slot, body)
         if signer_of(statement, parts.node.job.domain, signature) != standby:
             return None
-        parts.store.keep_message(round_.opening, slot, REFEREE_SEAT, Signed(body, signature))
+        parts.store.keep_message(round_.opening, slot, standby, Signed(body, signature))
         return body
 
     # --- of a standby
@@ -181,25 +180,26 @@ class Referees:
         slot, seat = _number(request, "slot"), _number(request, "seat")
         if slot % SLOTS_PER_ATTEMPT not in (Slot.REFEREE, Slot.SUM_REFEREE):
             raise Refusal(HTTPStatus.NOT_FOUND, f"slot {slot} has no referee")
-        if parts.node.address in parts.node.view.seats_of(round_):
-            raise Refusal(HTTPStatus.FORBIDDEN, "a seat is no referee in its own round")
+        round_ = as_said(parts.node, round_, slot)
+        if self.referee(round_) != parts.node.address:
+            # Who has a seat may have said what it wants in this slot: a second message would cost
+            # its stake.
+            raise Refusal(HTTPStatus.FORBIDDEN, "this member is not the referee of this session")
         parts.messages.take(request)
-        kept = parts.store.first_message(round_.opening, slot, REFEREE_SEAT)
+        kept = parts.messages.own(round_, slot)
         if kept is None:
             with self._settling:
                 body = self._settled(round_, slot)
             if body is None:
                 raise Refusal(HTTPStatus.TOO_EARLY, f"seat {seat} is heard: keys are missing yet")
-            statement = parts.messages.statement(round_, slot, body)
-            kept = Signed(body, parts.node.sign(statement))
-            parts.store.keep_message(round_.opening, slot, REFEREE_SEAT, kept)
+            kept = parts.messages.say(round_, slot, body)
         return Response.json({"body": tohex(kept.body), "signature": tohex(kept.signature)})
 
     def _settled(self, round_: RoundView, slot: int) -> bytes | None:
         """Recompute what two seats want, or return None while keys are missing."""
         most, handed = self._parts.node.job.terms.max_clients, []
-        for seat in range(len(self._parts.node.view.seats_of(round_))):
-            message = self._parts.store.first_message(round_.opening, slot, seat)
+        for seat in range(len(self._parts.messages.seats(round_))):
+            message = self._parts.messages.first(round_, slot, seat)
             found = _read(
                 message.body if message else None, lambda body: HandOver.decode(body, most)
             )

@@ -103,7 +103,7 @@ class Steps:
         """What every seat said to us first, ourselves included."""
         found = {}
         for seat in range(len(self._messages.seats(round_))):
-            message = self._store.first_message(round_.opening, slot, seat)
+            message = self._messages.first(round_, slot, seat)
             if message is not None:
                 found[seat] = message.body
         return found
@@ -129,5 +129,5 @@ class Steps:
         return {
             (seat, each.hash): each
             for seat in range(len(self._messages.seats(round_)))
-            for each in self._store.messages(round_.opening, slot, seat)
+            for each in self._messages.kept(round_, slot, seat)
         }

@@ -23,11 +23,11 @@ CREATE TABLE IF NOT EXISTS bundles (
     PRIMARY KEY (opening, kind, client, content_hash)
 );
 CREATE TABLE IF NOT EXISTS messages (
-    opening BLOB, slot INTEGER, seat INTEGER, content_hash BLOB, body BLOB, signature BLOB,
-    PRIMARY KEY (opening, slot, seat, content_hash)
+    opening BLOB, slot INTEGER, author TEXT, content_hash BLOB, body BLOB, signature BLOB,
+    PRIMARY KEY (opening, slot, author, content_hash)
 );
 CREATE TABLE IF NOT EXISTS told (
-    opening BLOB, slot INTEGER, seat INTEGER, PRIMARY KEY (opening, slot, seat)
+    opening BLOB, slot INTEGER, member TEXT, PRIMARY KEY (opening, slot, member)
 );
 CREATE TABLE IF NOT EXISTS concluded (
     opening BLOB, slot INTEGER, echoed TEXT, PRIMARY KEY (opening, slot)
@@ -135,42 +135,48 @@ class MemberStore:
 
     # --- messages of members
 
-    def keep_message(self, opening: bytes, slot: int, seat: int, message: Signed) -> None:
-        """Store a message durably, beside others of the same slot if there are any."""
+    def keep_message(self, opening: bytes, slot: int, author: Address, message: Signed) -> None:
+        """Store a message durably, beside others of the same slot if there are any.
+
+        Under its author and not under a seat: seats change hands, and what a member said is never
+        what its successor said.
+        """
         self._state.write(
             "INSERT OR IGNORE INTO messages VALUES (?, ?, ?, ?, ?, ?)",
             opening,
             slot,
-            seat,
+            author,
             message.hash,
             message.body,
             message.signature,
         )
 
-    def messages(self, opening: bytes, slot: int, seat: int) -> list[Signed]:
-        """All messages of a seat in a slot, in the order in which they came."""
+    def messages(self, opening: bytes, slot: int, author: Address) -> list[Signed]:
+        """All messages of an author in a slot, in the order in which they came."""
         return [
             Signed(*row)
             for row in self._state.all(
                 "SELECT body, signature FROM messages"
-                " WHERE opening = ? AND slot = ? AND seat = ? ORDER BY rowid",
+                " WHERE opening = ? AND slot = ? AND author = ? ORDER BY rowid",
                 opening,
                 slot,
-                seat,
+                author,
             )
         ]
 
-    def first_message(self, opening: bytes, slot: int, seat: int) -> Signed | None:
-        found = self.messages(opening, slot, seat)
+    def first_message(self, opening: bytes, slot: int, author: Address) -> Signed | None:
+        found = self.messages(opening, slot, author)
         return found[0] if found else None
 
-    def message(self, opening: bytes, slot: int, seat: int, content_hash: bytes) -> Signed | None:
+    def message(
+        self, opening: bytes, slot: int, author: Address, content_hash: bytes
+    ) -> Signed | None:
         row = self._state.one(
             "SELECT body, signature FROM messages"
-            " WHERE opening = ? AND slot = ? AND seat = ? AND content_hash = ?",
+            " WHERE opening = ? AND slot = ? AND author = ? AND content_hash = ?",
             opening,
             slot,
-            seat,
+            author,
             content_hash,
         )
         return Signed(*row) if row else None
@@ -181,13 +187,13 @@ class MemberStore:
         )
         return [slot for (slot,) in rows]
 
-    def keep_told(self, opening: bytes, slot: int, seat: int) -> None:
-        self._state.write("INSERT OR IGNORE INTO told VALUES (?, ?, ?)", opening, slot, seat)
+    def keep_told(self, opening: bytes, slot: int, member: Address) -> None:
+        self._state.write("INSERT OR IGNORE INTO told VALUES (?, ?, ?)", opening, slot, member)
 
-    def has_told(self, opening: bytes, slot: int, seat: int) -> bool:
+    def has_told(self, opening: bytes, slot: int, member: Address) -> bool:
         """Return whether a peer has confirmed that it has our message."""
-        query = "SELECT 1 FROM told WHERE opening = ? AND slot = ? AND seat = ?"
-        return self._state.one(query, opening, slot, seat) is not None
+        query = "SELECT 1 FROM told WHERE opening = ? AND slot = ? AND member = ?"
+        return self._state.one(query, opening, slot, member) is not None
 
     def keep_concluded(self, opening: bytes, slot: int, echoed: Collection[int]) -> None:
         """Note that a step is over, and whose echoes counted: later ones change nothing."""
