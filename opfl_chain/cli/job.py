@@ -59,8 +59,9 @@ keystore = "creator.json"          # pays for the transaction, and has no rights
 # boundary = "run/boundary.json"
 model = "lenet-61706"              # a boundary for it comes with the package
 batch_size = 8
-audit_rate = 0.1                   # probability that a contribution is replayed
-scheme = "shares"                  # or "mpc", as in the paper
+audit = "proved"                   # or "guided", "plain": replays, by members that trust each other
+audit_rate = 0.1                   # probability that a contribution is audited
+scheme = "shares"                  # or "mpc", as in the paper, for replays
 seed = 0
 optimizer = { name = "adamw", learning_rate = 0.006 }
 
