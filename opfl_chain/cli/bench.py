@@ -314,9 +314,10 @@ def tamper(
     Every bit class of every word, random and malformed messages, silence, false
     findings, and corrections with the secrets of a colluding client; to both
     peers, or to one of them. Clients are honest, cheat (their gradient is
-    moved) or forge their proof. A third party settles differences. Beside it:
-    the same corrections if the answers of the two holders were not compared, and
-    an attacker that knows all of a step but one bit, with each defence off.
+    moved) or forge their proof. A standby settles what holders of a component
+    dispute, and the liar is named. Beside it: the same corrections if the
+    answers of the two holders were not compared, and an attacker that knows all
+    of a step but one bit, with each defence off.
     """
     from opfl_chain.bench.tampering.daemons import TAMPERING, daemon_runs
     from opfl_chain.bench.tampering.report import tamper_markdown, tamper_table
