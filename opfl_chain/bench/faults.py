@@ -7,7 +7,7 @@ import random
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -17,6 +17,7 @@ from opfl_chain.jobs.localnet.daemon import LocalnetError
 from opfl_chain.jobs.localnet.localnet import Localnet
 from opfl_chain.jobs.localnet.outcome import ACQUITTED, LEFT_OUT, OUTSIDE, PASSED, JobOutcome
 from opfl_chain.jobs.localnet.plan import Plan
+from opfl_chain.render.text import markdown_table
 
 LONGEST_DELAY = 1.0
 """Seconds. The activity of a daemon at that time is up to the machine: nothing may depend on it."""
@@ -283,3 +284,17 @@ def faults_report(reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "audit_rate": PLAN.audit_rate,
         "each": list(reports),
     }
+
+
+def faults_markdown(total: Mapping[str, Any]) -> str:
+    """Format the summary of all runs for a page."""
+    columns = {
+        "runs": "runs",
+        "kills": "kills",
+        "wrong_verdicts": "wrong verdicts",
+        "lost_wei": "wei lost",
+        "other_losses": "other losses",
+        "stuck_runs": "stuck runs",
+    }
+    row = [f"{total[name]:,}" for name in columns]
+    return markdown_table([f">{title}" for title in columns.values()], [row])

@@ -299,7 +299,7 @@ def load_markdown(report: Mapping[str, Any]) -> str:
     text = (
         f"{report['clients_held_per_round']} of {report['clients']} clients were in each of"
         f" {report['rounds']} rounds. {_gas(report)} In a round the members received {received};"
-        f" they used {cpu} of CPU time in all, most of it to load their replays when they start."
+        f" they used {cpu} of CPU time in all."
     )
     return f"{textwrap.fill(text, _WIDTH)}\n\n{markdown_table(columns, _rows(report))}"
 

@@ -195,6 +195,7 @@ def faults(
     resume: Annotated[
         bool, typer.Option("--resume", help="Skip runs that are already in the JSON file.")
     ] = False,
+    page: Page = None,
     json_file: JsonFile = None,
 ) -> None:
     """Kill daemons at random points of whole jobs, and check the outcomes.
@@ -206,7 +207,7 @@ def faults(
     the cheat is charged where it was audited, nobody honest loses a wei, no work
     is missing and the trail verifies. The folders of failed runs are kept.
     """
-    from opfl_chain.bench.faults import faults_report, run_with_faults
+    from opfl_chain.bench.faults import faults_markdown, faults_report, run_with_faults
 
     console = Console(highlight=False, soft_wrap=True)
     reports: dict[int, dict[str, Any]] = {}
@@ -227,6 +228,8 @@ def faults(
             console.print(f"  logs and state are kept in {run.folder}")
         write_json(json_file, faults_report([reports[each] for each in sorted(reports)]))
     total = faults_report(list(reports.values()))
+    if page is not None:
+        replace_section(page, "faults", faults_markdown(total))
     console.print(
         f"{total['runs']} runs with {total['kills']} kills: {total['wrong_verdicts']} wrong"
         f" verdicts, {total['lost_wei']} wei lost, {total['stuck_runs']} stuck"
@@ -280,8 +283,8 @@ def load(
 ) -> None:
     """Run rounds with many clients, and measure the duration of each phase.
 
-    Anvil, a server and three members run in separate processes; all clients in
-    this one, with made-up gradients of LeNet's 61,706 coordinates. Their keys,
+    Anvil, a server, three members and a standby run in separate processes; all
+    clients in this one, with made-up gradients of LeNet's 61,706 coordinates. Their keys,
     signatures, bundles, deliveries over HTTPS and the roll are real. Nobody is
     audited: the cost of an audit does not depend on the number of clients.
     """

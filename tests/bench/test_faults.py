@@ -4,7 +4,14 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from opfl_chain.bench.faults import PLAN, faults_report, losses, plan_of, wrong_verdicts
+from opfl_chain.bench.faults import (
+    PLAN,
+    faults_markdown,
+    faults_report,
+    losses,
+    plan_of,
+    wrong_verdicts,
+)
 from opfl_chain.jobs.localnet.outcome import LEFT_OUT, PASSED
 from opfl_chain.trail.report import Report
 
@@ -122,3 +129,4 @@ def test_report_adds_up_what_went_wrong():
     total = faults_report([{**each, "seconds": 1.0} for each in (right, wrong, stuck)])
     counts = [total[name] for name in ("runs", "wrong_verdicts", "lost_wei", "stuck_runs", "kills")]
     assert counts == [3, 1, 3, 1, 5]
+    assert faults_markdown(total).splitlines()[-1] == "| 3 | 5 | 1 | 3 | 0 | 1 |"
