@@ -54,7 +54,7 @@ def calibrate(
         typer.Option(
             metavar="X",
             help="Safety factor of all bounds.",
-            show_default="guided 8, paper 3, proved 4",
+            show_default="guided 8, paper 3, proved 3.5",
         ),
     ] = None,
     out: Annotated[

@@ -65,8 +65,8 @@ def demo(
     audit: Annotated[
         Literal["plain", "guided", "proved"],
         typer.Option(
-            help="Kind of audits: replays inside MPC, plain or guided by the client's advice, or"
-            " steps that clients prove.",
+            help="Kind of audits: replays inside MPC, plain (the paper's rule) or guided by the"
+            " client's advice (ours), or steps that clients prove.",
         ),
     ] = "guided",
     scheme: Annotated[
@@ -140,7 +140,7 @@ def demo(
       drift[:P=0.5]       moves by P of the boundary: no audit sees it
       poison              commits to wrong labels from the start: no audit sees it
       withhold-answer     does not answer its audit
-      evade               answers two members only; others can relay it
+      evade               answers two members only, who give it to the third
       withhold-shares, wrong-opening, wrong-commitment, spoil-shares, spoil-two,
       spoil-answer, two-contributions, two-answers, stale-answer, other-input, split,
       high-s              false bundles
@@ -159,7 +159,7 @@ def demo(
       ATTACK+ATTACK             both, in different duties: flip+sums
 
     \b
-    Attacks of the server: wrong-model, wrong-model-hash, idle
+    Attacks of the server: wrong-model, late-model, wrong-model-hash, idle
 
     Examples:
 

@@ -23,7 +23,7 @@ class Mark(Enum):
     CHOSEN = "to be audited"
     TRUSTED = "accepted unseen"
     PASSED = "audited, passed"
-    HELD = "held until it is decided"
+    HELD = "held"
     CHARGED = "charged"
     ACQUITTED = "acquitted"
     LEFT_OUT = "left out"
