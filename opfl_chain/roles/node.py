@@ -357,6 +357,7 @@ class Node(Closing, ABC):
         self._stirred.clear()
         self.agenda.begin(head)
         self._moment = Moment(step.position, head, self.agenda)
+        self.peers.patience.begin()
         self.act(self._moment)
         self.progress.settle(place, self.agenda.next_block)
 
