@@ -33,7 +33,6 @@ from opfl_chain.roles.settings import MemberSettings
 from opfl_chain.roles.view.view import RoundView
 from opfl_chain.transport.routes import Refusal, Request, Response, Route
 
-
 _MOMENT: Final = 0.2
 """Seconds for which a member hangs in virtual time."""
 

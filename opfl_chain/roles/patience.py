@@ -2,9 +2,9 @@
 
 Seconds that a peer takes beyond what its answer may take are its debt, paid off by the time that
 passes. A peer in debt is asked after the others, and one with too much debt is not asked. So a peer
-costs us no more than a fifth of our time in the long run, in whatever way it hangs, drips or
-answers late. A success does not clear the debt: then a peer could answer every other request.
-Nor do requests that the peer makes: a peer that hangs can make them.
+that hangs costs us less than a third of our time in the long run, and so does one that drips or
+answers late. A success does not clear the debt: then a peer could answer every other request. Nor
+do requests that the peer makes: a peer that hangs can make them.
 """
 
 from __future__ import annotations
