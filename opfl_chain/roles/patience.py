@@ -2,7 +2,7 @@
 
 Seconds that a peer takes beyond what its answer may take are its debt, paid off by the time that
 passes. A peer in debt is asked after the others, and one with too much debt is not asked. So a peer
-that hangs costs us less than a third of our time in the long run, and so does one that drips or
+that hangs costs us less than two fifths of our time in the long run, and so does one that drips or
 answers late. A success does not clear the debt: then a peer could answer every other request. Nor
 do requests that the peer makes: a peer that hangs can make them.
 """
@@ -26,6 +26,8 @@ BYTES_PER_SECOND: Final = 1 << 20
 """The slowest transfer that makes no debt."""
 _ALLOWANCE: Final = 2.0
 """Debt with which a peer is still asked."""
+_MOST_DEBT: Final = 14.0
+"""An honest peer that was busy for long is asked again within a minute."""
 _PAID_OFF: Final = 0.25
 """Seconds of debt that a second pays off."""
 _MISLED: Final = 5.0
@@ -48,8 +50,8 @@ class Transfer:
 class Patience:
     """Safe to share between threads.
 
-    Without `due_seconds`, as in virtual time, nobody is late: only a peer that did not answer at
-    all is left alone, for the rest of the pass.
+    With endless `due_seconds`, as in virtual time, nobody is late: only a peer that did not answer
+    at all is left alone, for the rest of the pass.
     """
 
     def __init__(
@@ -96,7 +98,8 @@ class Patience:
         """Count a body that is not what was asked for as if the peer had not answered."""
         with self._lock:
             if math.isfinite(self._due_seconds):
-                self._debts[peer] = self._debt(peer) + _MISLED, self._clock()
+                debt = min(self._debt(peer) + _MISLED, _MOST_DEBT)
+                self._debts[peer] = debt, self._clock()
 
     def in_order(self, peers: Iterable[str]) -> list[str]:
         """Return peers with those first that keep us waiting least, otherwise in their order."""
@@ -115,7 +118,7 @@ class Patience:
     def _count(self, peer: str, due: float) -> None:
         now, counted = self._clock(), self._debts.get(peer, (0.0, -math.inf))[1]
         if (late := now - max(due, counted)) > 0:
-            self._debts[peer] = self._debt(peer) + late, now
+            self._debts[peer] = min(self._debt(peer) + late, _MOST_DEBT), now
 
     def _debt(self, peer: str) -> float:
         debt, since = self._debts.get(peer, (0.0, 0.0))

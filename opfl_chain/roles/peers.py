@@ -81,13 +81,15 @@ class Traffic:
 class Peers(Closing):
     """Safe to share between threads."""
 
-    def __init__(self, view: ChainView, settings: NodeSettings) -> None:
+    def __init__(
+        self, view: ChainView, settings: NodeSettings, due_seconds: float = DUE_SECONDS
+    ) -> None:
         self._view = view
         self._server = settings.server
         tls = settings.tls
         authority = tls.authority if tls else None
         self._virtual = settings.chain.time == "virtual"
-        self.patience = Patience(math.inf if self._virtual else DUE_SECONDS)
+        self.patience = Patience(math.inf if self._virtual else due_seconds)
         self.own_tls: TlsFiles | None = None
         if tls and tls.certificate and tls.private_key:
             self.own_tls = TlsFiles(tls.certificate, tls.private_key, tls.authority)

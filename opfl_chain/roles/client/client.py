@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, ClassVar, Final
@@ -32,6 +33,8 @@ _CLAIM_EVERY: Final = 64
 
 class Client(Node):
     ROLE = "client"
+    # Our own link may be the slow one, and all members are asked at the same time.
+    DUE_SECONDS = math.inf
     SCHEMA: ClassVar[str] = client_store.SCHEMA
 
     def __init__(self, settings: ClientSettings, conduct: Conduct | None = None) -> None:
