@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
@@ -28,8 +29,12 @@ from opfl_chain.roles.member.proved_audits import ProvedAudits
 from opfl_chain.roles.member.rolls import RollDuty
 from opfl_chain.roles.member.sums import MemberSums
 from opfl_chain.roles.node import Moment
+from opfl_chain.roles.settings import MemberSettings
 from opfl_chain.roles.view.view import RoundView
 from opfl_chain.transport.routes import Refusal, Request, Response, Route
+
+_MOMENT: Final = 0.2
+"""Seconds for which a member hangs in virtual time."""
 
 
 class WithholdsBeacon(Member):
@@ -135,6 +140,31 @@ class Equivocates(Member):
     MESSAGES = _SaysTwoThings
 
 
+class Hangs(Member):
+    """Takes part, and never answers a request of a peer; only deliveries of clients it takes.
+
+    In virtual time, where nobody gives a peer up for long, it refuses after a moment.
+    """
+
+    def __init__(self, settings: MemberSettings) -> None:
+        self.ending = threading.Event()
+        super().__init__(settings)
+        self._open.callback(self.ending.set)
+
+    def routes(self) -> list[Route]:
+        return [
+            each
+            if each.method == "POST"
+            and ("contributions" in each.pattern or "answers" in each.pattern)
+            else replace(each, handler=self._hang)
+            for each in super().routes()
+        ]
+
+    def _hang(self, request: Request) -> Response:
+        self.ending.wait(_MOMENT if self._in_virtual_time else None)
+        return _refuse(request)
+
+
 # --- audits and verdicts
 
 
@@ -238,6 +268,7 @@ MEMBERS: Final = cheats_of(
         "frame": Frames,
         "refuse-deliveries": RefusesDeliveries,
         "equivocate": Equivocates,
+        "hang": Hangs,
         "copy": Copies,
         "skip-audits": SkipsAudits,
         "withhold-verdict": WithholdsVerdict,

@@ -154,6 +154,7 @@ def demo(
       equivocate                tells each peer something else
       few, refuse-deliveries    keeps clients off its list
       copy, skip-audits         takes no part in audits
+      hang                      never answers a peer
       lie, withhold-verdict     attests falsely, or nothing
       sums, withhold-beacon, high-s, leak
       ATTACK+ATTACK             both, in different duties: flip+sums

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from opfl_chain.chain.keys import signer_of
+from opfl_chain.protocol.identifiers import Address
 from opfl_chain.protocol.signatures import SIGNATURE_BYTES
 from opfl_chain.protocol.statements import RoundResult
 from opfl_chain.roles.peers import Peers, hex_field
@@ -30,9 +32,14 @@ def two_results(peers: Peers, view: ChainView, round_: RoundView) -> SignedResul
         return None
     job = view.job
     found: dict[tuple[bytes, bytes], list[bytes]] = {}
-    for member in view.seats_of(round_):
+
+    def ask(member: Address) -> dict[str, Any]:
+        return peers.ask_member_json(member, f"/rounds/{round_.id}/result")
+
+    for member, answer in peers.together(view.seats_of(round_), ask):
+        if isinstance(answer, TransportError):
+            continue
         try:
-            answer = peers.ask_member_json(member, f"/rounds/{round_.id}/result")
             hashes = hex_field(answer, "aggregate_hash", 32), hex_field(answer, "model_hash", 32)
             signature = hex_field(answer, "signature", SIGNATURE_BYTES)
         except TransportError:

@@ -28,6 +28,7 @@ from opfl_chain.chain.send.sender import DEADLINE_SECONDS, RESEND_SECONDS, Trans
 from opfl_chain.protocol.identifiers import JobId
 from opfl_chain.protocol.statements import Statement
 from opfl_chain.roles.job import Job
+from opfl_chain.roles.patience import DUE_SECONDS
 from opfl_chain.roles.peers import Peers
 from opfl_chain.roles.progress import ENDING, Agenda, Place, Progress
 from opfl_chain.roles.settings import ModelMissing, NodeSettings
@@ -89,6 +90,8 @@ class Node(Closing, ABC):
 
     ROLE: ClassVar[str]
     SCHEMA: ClassVar[str] = ""
+    DUE_SECONDS: ClassVar[float] = DUE_SECONDS
+    """Time in which peers may answer, without being asked less."""
 
     def __init__(self, settings: NodeSettings) -> None:
         self.settings = settings
@@ -131,7 +134,7 @@ class Node(Closing, ABC):
             self.cursor = opened.enter_context(
                 self.view.cursor(self.rpc, deployment.block, chain.confirmations)
             )
-            self.peers = opened.enter_context(Peers(self.view, settings))
+            self.peers = opened.enter_context(Peers(self.view, settings, self.DUE_SECONDS))
             self._open = opened.pop_all()
 
     @property
@@ -357,6 +360,7 @@ class Node(Closing, ABC):
         self._stirred.clear()
         self.agenda.begin(head)
         self._moment = Moment(step.position, head, self.agenda)
+        self.peers.patience.begin()
         self.act(self._moment)
         self.progress.settle(place, self.agenda.next_block)
 

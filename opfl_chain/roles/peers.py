@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
-from typing import Any
+from itertools import islice
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +18,7 @@ from opfl_chain.mpc.session.ranks import certificate_name
 from opfl_chain.protocol.aggregate import aggregate_hash, weights_hash
 from opfl_chain.protocol.identifiers import Address
 from opfl_chain.protocol.ring import Words
+from opfl_chain.roles.patience import BYTES_PER_SECOND, DUE_SECONDS, Patience
 from opfl_chain.roles.settings import ModelMissing, NodeSettings
 from opfl_chain.roles.view.view import ChainView
 from opfl_chain.system.closing import Closing
@@ -27,12 +31,20 @@ SERVER_NAME = "server"
 _SMALL = 1 << 16
 _WORD_BYTES = 8
 _FLOAT_BYTES = 4
-_SECONDS = 30.0
-_QUICK_SECONDS = 5.0
-"""The limit for short responses: a peer that drips them must not make us miss deadlines."""
+_LONGEST_SECONDS: Final = 30.0
+"""The limit of a request that makes the peer compute or ask others, and of the largest bodies."""
+_GRACE_SECONDS: Final = 4.0
+"""Time that a late answer is waited for, at the cost of the peer."""
 _CONNECT_SECONDS = 2.0
 _VIRTUAL_SECONDS = 600.0
 """Time limit of any request in virtual time, where a slow peer brings no deadline nearer."""
+AT_ONCE: Final = 8
+"""Requests that are made at the same time for one purpose."""
+_THREADS: Final = 32
+"""More than may be open to one peer."""
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 class NoEndpoint(TransportError):
@@ -69,46 +81,93 @@ class Traffic:
 class Peers(Closing):
     """Safe to share between threads."""
 
-    def __init__(self, view: ChainView, settings: NodeSettings) -> None:
+    def __init__(
+        self, view: ChainView, settings: NodeSettings, due_seconds: float = DUE_SECONDS
+    ) -> None:
         self._view = view
         self._server = settings.server
         tls = settings.tls
         authority = tls.authority if tls else None
-        seconds = _SECONDS, _QUICK_SECONDS, _CONNECT_SECONDS
-        if settings.chain.time == "virtual":
-            seconds = (_VIRTUAL_SECONDS,) * 3
-        usual, quick, connect = seconds
+        self._virtual = settings.chain.time == "virtual"
+        self.patience = Patience(math.inf if self._virtual else due_seconds)
         self.own_tls: TlsFiles | None = None
         if tls and tls.certificate and tls.private_key:
             self.own_tls = TlsFiles(tls.certificate, tls.private_key, tls.authority)
-        self._http, self._quick = (
-            HttpClient(authority, limit, connect_seconds=connect, attempts=1, own=self.own_tls)
-            for limit in (usual, quick)
+        longest = _VIRTUAL_SECONDS if self._virtual else _LONGEST_SECONDS
+        connect = _VIRTUAL_SECONDS if self._virtual else _CONNECT_SECONDS
+        self._http = HttpClient(
+            authority, longest, connect_seconds=connect, attempts=1, own=self.own_tls
         )
+        self._pool = ThreadPoolExecutor(_THREADS, "peers")
         self.traffic = Traffic()
 
     def close(self) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
         self._http.close()
-        self._quick.close()
+
+    def together(
+        self, asked: Iterable[T], ask: Callable[[T], R], at_once: int = AT_ONCE
+    ) -> Iterator[tuple[T, R | TransportError]]:
+        """Ask for each of these at the same time, and return answers and failures as they come in.
+
+        `ask` runs in other threads, and only asks: state is read and written where the answers are
+        taken. Who has enough need not take the rest. In virtual time they are asked one after the
+        other: which answer comes first would depend on the machine.
+        """
+        if self._virtual:
+            for each in asked:
+                yield each, _tried(ask, each)
+            return
+        left, pending = iter(asked), dict[Future[R | TransportError], T]()
+        try:
+            while True:
+                for each in islice(left, at_once - len(pending)):
+                    pending[self._pool.submit(_tried, ask, each)] = each
+                if not pending:
+                    return
+                for done in wait(pending, return_when=FIRST_COMPLETED).done:
+                    yield pending.pop(done), done.result()
+        finally:
+            for request in pending:
+                request.cancel()
 
     # --- members
 
     def ask_member(self, member: Address, path: str, most_bytes: int = _SMALL) -> bytes:
-        return self._get(self._url(member), self._name(member), path, most_bytes)
+        return self._get(member, path, most_bytes)
 
     def ask_member_json(self, member: Address, path: str) -> dict[str, Any]:
         return object_in(self.ask_member(member, path))
 
     def post_to_member(
-        self, member: Address, path: str, body: bytes, signature: bytes
+        self, member: Address, path: str, body: bytes, signature: bytes, *, patient: bool = False
     ) -> dict[str, Any]:
-        """Post signed bytes; the member acknowledges what it keeps."""
-        headers = {"Opfl-Signature": tohex(signature)}
-        answer = self._http.post(
-            self._url(member), self._name(member), path, body, headers=headers, max_bytes=_SMALL
-        )
+        """Post signed bytes; the member acknowledges what it keeps.
+
+        Be patient if it has to compute before, to ask others, or if our own link may be slow.
+        """
+        seconds = None if patient or self._virtual else _limit_of(len(body))
+        with self.patience.waiting(member) as transfer:
+            transfer.size = len(body)
+            answer = self._http.post(
+                self._url(member),
+                self._name(member),
+                path,
+                body,
+                headers={"Opfl-Signature": tohex(signature)},
+                max_bytes=_SMALL,
+                seconds=seconds,
+            )
         self.traffic.add(len(body), len(answer))
         return object_in(answer)
+
+    def likely(self, members: Sequence[Address], first: Address | None = None) -> list[Address]:
+        """Return members in the order in which to ask them for something that each may have.
+
+        `first` is who said that it has it. Whoever keeps us waiting comes last all the same.
+        """
+        ordered = sorted(members, key=lambda member: member != first)
+        return self.patience.in_order(ordered)
 
     # --- anyone who has the content
 
@@ -136,39 +195,66 @@ class Peers(Closing):
     def _anywhere(self, path: str, most_bytes: int, accept: Callable[[bytes], bool]) -> bytes:
         """Ask the server, then every member, for content that is known by its hash."""
         asked = []
-        for url, name in self._sources():
+        for source in self.patience.in_order(self._sources()):
             try:
-                body = self._get(url, name, path, most_bytes)
+                body = self._get(source, path, most_bytes)
             except TransportError as error:
                 asked.append(str(error))
                 continue
             if accept(body):
                 return body
-            asked.append(f"{url} sent something else")
+            self.patience.misled(source)
+            asked.append(f"{source} sent something else")
         raise ModelMissing(f"no peer has {path}: {'; '.join(asked) or 'no peer is known'}")
 
-    def _sources(self) -> Iterator[tuple[str, str]]:
-        if self._server is not None:
-            yield self._server, SERVER_NAME
-        for member, url in self._view.endpoints().items():
-            yield url, self._name(member)
+    def _sources(self) -> list[str]:
+        server = [SERVER_NAME] if self._server is not None else []
+        return [*server, *self._view.endpoints()]
 
     # --- HTTP
 
-    def _get(self, url: str, name: str, path: str, most_bytes: int) -> bytes:
-        http = self._quick if most_bytes <= _SMALL else self._http
-        body: bytes = http.get(url, name, path, max_bytes=most_bytes)
+    def _get(self, source: str, path: str, most_bytes: int) -> bytes:
+        seconds = None if self._virtual else _limit_of(most_bytes)
+        with self.patience.waiting(source) as transfer:
+            body: bytes = self._http.get(
+                self._url(source),
+                self._name(source),
+                path,
+                max_bytes=most_bytes,
+                seconds=seconds,
+            )
+            transfer.size = len(body)
         self.traffic.add(0, len(body))
         return body
 
-    def _url(self, member: Address) -> str:
-        endpoint = self._view.endpoints().get(member)
+    def _url(self, source: str) -> str:
+        if source == SERVER_NAME and self._server is not None:
+            return self._server
+        endpoint = self._view.endpoints().get(source)
         if endpoint is None:
-            raise NoEndpoint(f"member {member} has announced no endpoint yet")
+            raise NoEndpoint(f"member {source} has announced no endpoint yet")
         return endpoint
 
-    def _name(self, member: Address) -> str:
-        return certificate_name(list(self._view.roster()).index(member))
+    def _name(self, source: str) -> str:
+        if source == SERVER_NAME:
+            return SERVER_NAME
+        return certificate_name(list(self._view.roster()).index(source))
+
+
+def _limit_of(size: int) -> float:
+    """The seconds in which a body of this size must have come or gone.
+
+    A peer that hangs or drips must not make us miss deadlines.
+    """
+    seconds = DUE_SECONDS + _GRACE_SECONDS + size / BYTES_PER_SECOND
+    return min(seconds, _LONGEST_SECONDS)
+
+
+def _tried(ask: Callable[[T], R], asked: T) -> R | TransportError:
+    try:
+        return ask(asked)
+    except TransportError as error:
+        return error
 
 
 def _floats(body: bytes) -> NDArray[np.float32]:

@@ -71,15 +71,16 @@ class _Question:
     name: str
     max_bytes: int
     headers: Mapping[str, str]
+    seconds: float
     body: bytes | None = None
 
 
 class HttpClient(Closing):
     """Thread-safe HTTP client. Without an authority it uses plain HTTP, and only to loopback.
 
-    A request takes at most `seconds`, including up to `connect_seconds` to connect. Idempotent
-    requests are tried up to `attempts` times. With `own` it shows its certificate, for which
-    servers reserve connections.
+    A request takes at most `seconds`, its own or these, including up to `connect_seconds` to
+    connect. Idempotent requests are tried up to `attempts` times. With `own` it shows its
+    certificate, for which servers reserve connections.
     """
 
     def __init__(
@@ -92,12 +93,12 @@ class HttpClient(Closing):
     ) -> None:
         self._secure = tls_authority is not None
         self._seconds = seconds
+        self._connect_seconds = connect_seconds
         self._attempts = attempts
         self._http = httpx.Client(
             verify=client_context(tls_authority, own) if tls_authority else _empty_trust(),
             trust_env=False,
             follow_redirects=False,
-            timeout=httpx.Timeout(seconds, connect=min(connect_seconds, seconds)),
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=0),
             headers={"Accept-Encoding": "identity", "Connection": "close", "User-Agent": "opfl"},
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
@@ -111,10 +112,13 @@ class HttpClient(Closing):
         max_bytes: int,
         *,
         headers: Mapping[str, str] | None = None,
+        seconds: float | None = None,
     ) -> bytes:
         """Return the body at `path` under `url`; the peer's certificate must be for DNS `name`."""
-        target = self._target(url, path)
-        return self._ask(_Question("GET", target, name, max_bytes, headers or {}), self._attempts)
+        question = _Question(
+            "GET", self._target(url, path), name, max_bytes, headers or {}, seconds or self._seconds
+        )
+        return self._ask(question, self._attempts)
 
     def post(
         self,
@@ -127,10 +131,13 @@ class HttpClient(Closing):
         headers: Mapping[str, str] | None = None,
         content_type: str = BYTES_TYPE,
         idempotent: bool = False,
+        seconds: float | None = None,
     ) -> bytes:
         """Send the body and return the response. Retried only if `idempotent`."""
         target, headers = self._target(url, path), {"Content-Type": content_type, **(headers or {})}
-        question = _Question("POST", target, name, max_bytes, headers, body)
+        question = _Question(
+            "POST", target, name, max_bytes, headers, seconds or self._seconds, body
+        )
         return self._ask(question, self._attempts if idempotent else 1)
 
     def close(self) -> None:
@@ -150,13 +157,15 @@ class HttpClient(Closing):
         return self._ask_once(question)
 
     def _ask_once(self, question: _Question) -> bytes:
-        with Cutoff(self._seconds) as cutoff:
+        seconds = question.seconds
+        with Cutoff(seconds) as cutoff:
             try:
                 with self._http.stream(
                     question.method,
                     question.target,
                     content=question.body,
                     headers=question.headers,
+                    timeout=httpx.Timeout(seconds, connect=min(self._connect_seconds, seconds)),
                     extensions={"sni_hostname": question.name, "trace": cutoff.trace},
                 ) as answer:
                     if answer.is_success:
@@ -166,9 +175,12 @@ class HttpClient(Closing):
                 url = str(question.target)
                 if refused := _certificate_error(error):
                     raise errors.CertificateRefused(url, question.name, refused) from error
-                late = f"timed out after {self._seconds:.3g} s" if cutoff.passed else ""
-                reason = late or str(error) or type(error).__name__
-                raise errors.PeerUnavailable(url, errors.shown(reason)) from error
+                if cutoff.passed:
+                    raise errors.PeerTimedOut(url, f"timed out after {seconds:.3g} s") from error
+                reason = errors.shown(str(error) or type(error).__name__)
+                if isinstance(error, httpx.TimeoutException):
+                    raise errors.PeerTimedOut(url, reason) from error
+                raise errors.PeerUnavailable(url, reason) from error
 
     def _target(self, url: str, path: str) -> httpx.URL:
         try:

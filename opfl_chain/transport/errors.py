@@ -80,6 +80,10 @@ class PeerUnavailable(PeerError):
         self.reason = reason
 
 
+class PeerTimedOut(PeerUnavailable):
+    """The peer is there, or seems to be, and did not respond in time."""
+
+
 class PeerRefused(PeerError):
     """The peer answered with an error status and a reason."""
 

@@ -80,9 +80,9 @@ class TestSilentMember(OneBadMember):
 
 
 class TestFramingMember(OneBadMember):
-    """`frame` in rolls and audits, and `sums`."""
+    """`frame` in rolls and audits, and `sums`; and `hang`: it answers no request of a peer."""
 
-    scenario = job("frame+sums")
+    scenario = job("frame+sums+hang")
     faults = paid_for("FALSEHOOD")
 
     def test_it_loses_its_stake(self, outcome):

@@ -50,6 +50,7 @@ class TickingMember(Member):
         step = self.cursor.catch_up()
         self.agenda.begin(step.target)
         self._moment = Moment(step.position, step.target, self.agenda)
+        self.peers.patience.begin()
         self.act(self._moment)
         self.cursor.catch_up()
 
@@ -118,10 +119,15 @@ class ContributingClient:
 
 
 class World:
-    """A job whose members and standby are real daemons in this process."""
+    """A job whose members and standby are real daemons in this process.
 
-    def __init__(self, player, folder, *, clients=3, cheats=None, rounds=2, **terms):
-        self.player, self.folder, self.rounds = player, folder, rounds
+    Time is virtual: blocks come when the test says so.
+    """
+
+    def __init__(
+        self, player, folder, *, clients=3, cheats=None, rounds=2, time="virtual", **terms
+    ):
+        self.player, self.folder, self.rounds, self.time = player, folder, rounds, time
         self._open = ExitStack()
         changes = {"max_clients": clients, **terms}
         self.job = player.create_real_job(rounds=rounds, phases=PHASES, **changes)
@@ -147,6 +153,8 @@ class World:
         folder = self.folder / f"member-{number}"
         keystore = folder / "bls.json"
         settings = self.player.settings(actor, folder, self.job)
+        chain = settings.chain.model_copy(update={"time": self.time})
+        settings = settings.model_copy(update={"chain": chain})
         key = self.player.keys[actor.address]
         create_bls_key(keystore, PASSWORD, key=key, scrypt_n=SCRYPT_CHEAP)
         more = {"bls_keystore": keystore, "mpc_addresses": [f"127.0.0.1:{n}" for n in (1, 2, 3, 4)]}

@@ -3,8 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from contract_player import ACCOUNTS
-from seated import ANSWER, CONTRIBUTION, ProvedPlayer, TickingMember, World, flipped, spoilt
+from seated import ANSWER, CONTRIBUTION, TickingMember, World, flipped, spoilt
 
 from opfl_chain.adversaries.members import (
     AnswersFalsely,
@@ -14,22 +13,7 @@ from opfl_chain.adversaries.members import (
     SumsFalsely,
 )
 from opfl_chain.chain.bindings.types import ChargeStatus, MemberFault, Outcome
-from opfl_chain.chain.devnet import Anvil, derive_accounts
-from opfl_chain.protocol.economics import ETHER
 from opfl_chain.protocol.verdict import Verdict
-
-MNEMONIC = "test test test test test test test test test test test junk"
-
-
-@pytest.fixture(scope="module")
-def proved(tmp_path_factory):
-    with Anvil(block_time=None) as chain:
-        accounts = derive_accounts(MNEMONIC, ACCOUNTS)
-        for account in accounts:
-            chain.rpc.request("anvil_setBalance", account.address, hex(10_000 * ETHER))
-        with ProvedPlayer(chain, accounts, tmp_path_factory.mktemp("player")) as player:
-            player.register_keys()
-            yield player
 
 
 @pytest.fixture

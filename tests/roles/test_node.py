@@ -124,7 +124,7 @@ def test_a_slow_peer_is_not_cut_off_in_virtual_time(world, player, tmp_path):
         assert real.limits == Limits()
     with QuietNode(settings.model_copy(update={"chain": virtual})) as member:
         assert member.limits.receive_seconds == member.limits.answer_seconds == 600
-        assert member.peers._quick._seconds == member.peers._http._seconds == 600
+        assert member.peers._http._seconds == member.peers._http._connect_seconds == 600
 
 
 def test_health_says_where_a_daemon_is_and_nothing_secret(world):

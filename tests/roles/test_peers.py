@@ -14,6 +14,7 @@ from opfl_chain.protocol.aggregate import aggregate_hash
 from opfl_chain.protocol.statements import RoundResult
 from opfl_chain.roles import peers as peers_module
 from opfl_chain.roles.evidence import two_results
+from opfl_chain.roles.patience import Patience
 from opfl_chain.roles.peers import NoEndpoint, hex_field
 from opfl_chain.roles.settings import ModelMissing
 from opfl_chain.transport.errors import TransportError
@@ -45,6 +46,7 @@ def world(player, tmp_path_factory):
 def replaced(world):
     """Announce the responses of a seat for the duration of a test."""
     opened = []
+    world.peers.patience = Patience()
 
     def replace(seat, handler, pattern="/rounds/{round}/result"):
         server = HttpServer("127.0.0.1:0", [Route("GET", pattern, handler)])
@@ -78,8 +80,8 @@ def test_dripping_peer_is_given_up_in_time(world, replaced, monkeypatch):
         gone.wait(120)
         return Response.json({})
 
-    assert peers_module._QUICK_SECONDS <= 5
-    monkeypatch.setattr(world.peers._quick, "_seconds", 0.5)
+    assert peers_module._limit_of(peers_module._SMALL) < 5.1
+    monkeypatch.setattr(peers_module, "_limit_of", lambda size: 0.5)
     replaced(1, drip)
     started = time.monotonic()
     with pytest.raises(TransportError, match="timed out after"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, ClassVar, Final
@@ -32,6 +33,8 @@ _CLAIM_EVERY: Final = 64
 
 class Client(Node):
     ROLE = "client"
+    # Our own link may be the slow one, and all members are asked at the same time.
+    DUE_SECONDS = math.inf
     SCHEMA: ClassVar[str] = client_store.SCHEMA
 
     def __init__(self, settings: ClientSettings, conduct: Conduct | None = None) -> None:
@@ -232,11 +235,20 @@ class Client(Node):
             return
         self._phase = f"delivering the {kind.name.lower()} of round {round_.number}"
         path, failed = f"/rounds/{round_.id}/{PATHS[kind]}/{self.address}", set(pending)
-        for seat in pending:
-            member, parcel = seats[seat], parcels[seat]
+
+        def post(seat: int) -> bytes:
+            parcel = parcels[seat]
+            answer = self.peers.post_to_member(
+                seats[seat], path, parcel.body, parcel.signature, patient=True
+            )
+            return hex_field(answer, "content_hash", 32)
+
+        for seat, acknowledged in self.peers.together(pending, post):
+            member = seats[seat]
             try:
-                answer = self.peers.post_to_member(member, path, parcel.body, parcel.signature)
-                if hex_field(answer, "content_hash", 32) != parcel.content_hash:
+                if isinstance(acknowledged, TransportError):
+                    raise acknowledged
+                if acknowledged != parcels[seat].content_hash:
                     raise TransportError("the member acknowledges another bundle")
                 self._store.keep_delivered(round_.opening, kind, member)
                 failed.remove(seat)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from opfl_chain.chain import bls
 from opfl_chain.chain.errors import InvalidPoint
 from opfl_chain.protocol.hashing import keccak256
+from opfl_chain.protocol.identifiers import Address
 from opfl_chain.protocol.randomness import beacon_message
 from opfl_chain.roles.member.messages import Messages
 from opfl_chain.roles.member.store import MemberStore
@@ -40,25 +41,40 @@ class BeaconDuty:
         self._margin = min(phase - 1, max(2, phase // 3))
 
     def act(self, round_: RoundView, now: Moment) -> None:
-        """Sign the roll, which the view shows only when it has its confirmations."""
-        deadline = round_.schedule.beacon
-        if round_.roll is None or round_.rolled_at is None or round_.seed is not None:
+        """Sign the roll, and publish our signature if the deadline is near. Asks no peer."""
+        if not self._is_due(round_, now):
             return
-        if now.has_come(deadline):
-            return
-        own = self._signed(round_)
-        address = self._node.address
+        own, address = self._signed(round_), self._node.address
         published = self._node.view.published_partials(round_.id)
-        if now.has_come(deadline - self._margin) and address not in published:
-            # Before asking any peer: a slow answer must not make us miss the deadline.
+        if self._is_near(round_, now) and address not in published:
             call = self._node.job.contracts.beacon.publish_partial(
                 round_.id, address, own.eip2537()
             ).with_spare_gas(_SETTLING_GAS)
             self._node.send(call, f"partial {round_.number} {_name(own)}")
+
+    def combine(self, round_: RoundView, now: Moment) -> None:
+        """Publish the aggregate of all signatures, if it is our turn and ours was not published."""
+        kept = self._store.partial(round_.opening)
+        if round_.rolled_at is None or not self._is_due(round_, now) or kept is None:
             return
+        if kept[0] != self._message(round_):
+            return
+        published = self._node.view.published_partials(round_.id)
+        if self._is_near(round_, now) and self._node.address not in published:
+            return
+        own = bls.Signature.from_eip2537(kept[1])
         place = place_of(self._messages.seat(round_), round_.number)
         if now.has_come(turn_of(place, round_.rolled_at)) and not self._publish(round_, own):
             self._node.agenda.again()
+
+    def _is_due(self, round_: RoundView, now: Moment) -> bool:
+        """Return whether a seed is missing; the view shows a roll when it has confirmations."""
+        if round_.roll is None or round_.rolled_at is None or round_.seed is not None:
+            return False
+        return not now.has_come(round_.schedule.beacon)
+
+    def _is_near(self, round_: RoundView, now: Moment) -> bool:
+        return now.has_come(round_.schedule.beacon - self._margin)
 
     def _signed(self, round_: RoundView) -> bls.Signature:
         """Sign the one roll of a round."""
@@ -85,15 +101,19 @@ class BeaconDuty:
         """Ask the peers for their signatures and publish the aggregate. False if one is missing."""
         kept = self._store.partial(round_.opening)
         message = kept[0] if kept else b""
-        signatures = [own]
-        for _, member in self._messages.peers(round_):
+        signatures, peers = [own], self._node.peers
+        others = [member for _, member in self._messages.peers(round_)]
+
+        def ask(member: Address) -> bytes:
+            answer = peers.ask_member_json(member, f"/rounds/{round_.id}/partial")
+            return hex_field(answer, "signature", _SIGNATURE_BYTES)
+
+        for member, signature in peers.together(others, ask):
+            if isinstance(signature, TransportError):
+                return False
             try:
-                path = f"/rounds/{round_.id}/partial"
-                answer = self._node.peers.ask_member_json(member, path)
-                partial = bls.Signature.from_eip2537(
-                    hex_field(answer, "signature", _SIGNATURE_BYTES)
-                )
-            except (TransportError, InvalidPoint):
+                partial = bls.Signature.from_eip2537(signature)
+            except InvalidPoint:
                 return False
             public = self._node.view.public_key(member)
             if public is None or not bls.verify(

@@ -45,11 +45,13 @@ class Charges:
     def act(self, round_: RoundView, now: Moment) -> None:
         """Hold, decide and penalise what a decided round shows."""
         place = place_of(self._seat(round_) or 0, round_.number)
-        if round_.decided_at is not None:
-            if now.has_come(turn_of(place, round_.decided_at)):
-                self._hold(round_)
-            self._decide(round_, now, place)
+        decided = round_.decided_at
+        if decided is not None and now.has_come(turn_of(place, decided)):
+            self._hold(round_)
         self._penalise(round_, now, place)
+        # Peers are asked for what is left.
+        if decided is not None:
+            self._decide(round_, now, place)
         self._certify(round_, now, place)
 
     def subjects(self, round_: RoundView, block: int | None = None) -> list[Address]:
@@ -193,14 +195,14 @@ class Charges:
         self, statement: Statement, path: str, members: Sequence[Address]
     ) -> tuple[bytes, bytes] | None:
         """Return our signature and that of another of these, or None if nobody has signed."""
-        own = self._node.sign(statement)
-        for member in members:
-            if member == self._node.address:
-                continue
-            try:
-                answer = self._node.peers.ask_member_json(member, path)
-                signature = hex_field(answer, "signature", SIGNATURE_BYTES)
-            except TransportError:
+        own, peers = self._node.sign(statement), self._node.peers
+        others = [member for member in members if member != self._node.address]
+
+        def ask(member: Address) -> bytes:
+            return hex_field(peers.ask_member_json(member, path), "signature", SIGNATURE_BYTES)
+
+        for member, signature in peers.together(others, ask):
+            if isinstance(signature, TransportError):
                 continue
             if signer_of(statement, self._node.job.domain, signature) == member:
                 return own, signature

@@ -135,8 +135,7 @@ class Answers:
     def _list(self, round_: RoundView, clients: tuple[Address, ...]) -> bytes:
         """The answers that we have, or that a peer has: to have answered one of us is enough."""
         peers = [member for _, member in self._messages.peers(round_)]
-        for client in clients:
-            self._intake.collect(round_, client, peers)
+        self._intake.collect(round_, clients, peers)
         own = self._own(round_, clients)
         return Listed({self._index(client): found for client, found in own.items()}).encode()
 

@@ -7,7 +7,7 @@ them for it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from typing import Final
 
@@ -22,6 +22,7 @@ from opfl_chain.protocol.statements import Answer, Contribution
 from opfl_chain.roles.member.requests import round_in, signature_in
 from opfl_chain.roles.member.store import MemberStore, SignedBundle
 from opfl_chain.roles.node import Node
+from opfl_chain.roles.peers import AT_ONCE
 from opfl_chain.roles.view.view import RoundView
 from opfl_chain.transport.errors import TransportError
 from opfl_chain.transport.routes import Refusal, Request, Response, Route
@@ -30,6 +31,8 @@ MOST_OF_CLIENT: Final = 2
 """Bundles of one kind that are kept of a client in a round: of several the smallest hash counts."""
 _PATHS: Final = {BundleKind.CONTRIBUTION: "contributions", BundleKind.ANSWER: "answers"}
 _SIGNATURE_BYTES: Final = 65
+_MOST_AT_ONCE: Final = 1 << 26
+"""Bytes of bundles that are asked for at the same time."""
 _HASH_BYTES: Final = 32
 
 _LOGGER = logging.getLogger("opfl.committee")
@@ -108,35 +111,69 @@ class Intake:
         return bundle_context(separator, round_.id, round_.opening, client, self._kind)
 
     def fetch(
-        self, round_: RoundView, client: Address, content_hash: bytes, members: list[Address]
+        self,
+        round_: RoundView,
+        client: Address,
+        content_hash: bytes,
+        members: list[Address],
+        first: Address | None = None,
     ) -> bool:
-        """Have a bundle that these members list; return whether it is here."""
-        for member in members:
+        """Have a bundle that these members list; return whether it is here.
+
+        `first` is asked first: who has just named it.
+        """
+        for member in self._node.peers.likely(members, first):
             if self.has(round_, client, content_hash):
                 return True
-            found = self._ask(round_, member, f"{client}/{tohex(content_hash)}", client)
+            which = f"{client}/{tohex(content_hash)}"
+            answer: bytes | TransportError
+            try:
+                answer = self._requested(round_, member, which)
+            except TransportError as error:
+                answer = error
+            found = self._received(round_, member, client, answer)
             if found is not None and found.content_hash == content_hash:
                 self._store.keep_bundle(round_.opening, self._kind, client, found)
         return self.has(round_, client, content_hash)
 
-    def collect(self, round_: RoundView, client: Address, members: list[Address]) -> None:
-        """Have a bundle of a client that has sent us none, if one of these members has one."""
-        for member in members:
-            if client in self.hashes(round_):
-                return
-            if (found := self._ask(round_, member, client, client)) is not None:
+    def collect(
+        self, round_: RoundView, clients: Iterable[Address], members: list[Address]
+    ) -> None:
+        """Have a bundle of each client that has sent us none, if one of these members has one."""
+        peers, largest = self._node.peers, self._limits(round_).largest
+        lacking = (
+            (client, member)
+            for client in clients
+            for member in peers.likely(members)
+            if client not in self.hashes(round_)
+        )
+        asked = peers.together(
+            lacking,
+            lambda each: self._requested(round_, each[1], each[0]),
+            at_once=max(1, min(AT_ONCE, _MOST_AT_ONCE // largest)),
+        )
+        for (client, member), answer in asked:
+            found = self._received(round_, member, client, answer)
+            if found is not None and client not in self.hashes(round_):
                 self._store.keep_bundle(round_.opening, self._kind, client, found)
 
-    def _ask(
-        self, round_: RoundView, member: Address, which: str, client: Address
-    ) -> SignedBundle | None:
+    def _requested(self, round_: RoundView, member: Address, which: str) -> bytes:
         most = self._limits(round_).largest + _SIGNATURE_BYTES
         path = f"/rounds/{round_.id}/{_PATHS[self._kind]}/{which}"
+        return self._node.peers.ask_member(member, path, most)
+
+    def _received(
+        self, round_: RoundView, member: Address, client: Address, answer: bytes | TransportError
+    ) -> SignedBundle | None:
+        """Return the bundle in a member's answer, if there is a right one."""
         try:
-            answer = self._node.peers.ask_member(member, path, most)
+            if isinstance(answer, TransportError):
+                raise answer
             body, signature = answer[_SIGNATURE_BYTES:], answer[:_SIGNATURE_BYTES]
             return self._checked(round_, client, body, signature)
         except (TransportError, ProtocolError) as error:
+            if isinstance(error, ProtocolError):
+                self._node.peers.patience.misled(member)
             reason = {"member": member, "client": client, "reason": str(error)}
             _LOGGER.info("bundle not fetched", extra=reason)
             return None

@@ -198,9 +198,12 @@ class Member(Node):
         self._audits.begin(now.head)
         round_ = self.view.latest_round()
         recent = self._recent_rounds(now)
+        serving = round_ is not None and round_.over is None and self.seat(round_) is not None
+        if round_ is not None and serving:
+            self._serve_alone(round_, now)
         with self.duty("models"):
             self.models.follow(self.peers.fetch_aggregate)
-        if round_ is not None and round_.over is None and self.seat(round_) is not None:
+        if round_ is not None and serving:
             self._serve(round_, now)
         for each in recent:
             if self.seat(each) is not None:
@@ -220,12 +223,21 @@ class Member(Node):
             with self.duty("leaving"):
                 self._leave(now)
 
+    def _serve_alone(self, round_: RoundView, now: Moment) -> None:
+        """Do what takes the chain alone, so that no peer can make us miss a deadline."""
+        with self.duty("beacon"):
+            self.sign_beacon(round_, now)
+        with self.duty("stored verdict"):
+            passes = self.store.verdict(round_.opening)
+            if passes is not None and self._may_attest(round_, now):
+                self.attest(round_, passes)
+
     def _serve(self, round_: RoundView, now: Moment) -> None:
         """Do what our seat has to do in the round that is open."""
         with self.duty("roll"):
             self.rolls.act(round_, now)
-        with self.duty("beacon"):
-            self.sign_beacon(round_, now)
+        with self.duty("seed"):
+            self._beacon.combine(round_, now)
         with self.duty("verdict"):
             self.judge(round_, now)
         with self.duty("result"):
@@ -237,17 +249,18 @@ class Member(Node):
     # --- verdict
 
     def judge(self, round_: RoundView, now: Moment) -> None:
-        """Attest our verdict, or take the next steps towards it."""
-        attested = self.address in self.view.attestations(round_.id)
-        if round_.roll is None or attested or now.has_come(round_.schedule.attest):
+        """Take the next steps towards our verdict, and attest it once it is found."""
+        if not self._may_attest(round_, now) or self.store.verdict(round_.opening) is not None:
             return
-        if not now.knows_audited(round_):
-            return
-        passes = self.store.verdict(round_.opening)
-        if passes is None:
-            passes = self._find_verdict(round_, now)
+        passes = self._find_verdict(round_, now)
         if passes is not None:
             self.attest(round_, passes)
+
+    def _may_attest(self, round_: RoundView, now: Moment) -> bool:
+        attested = self.address in self.view.attestations(round_.id)
+        if round_.roll is None or attested or now.has_come(round_.schedule.attest):
+            return False
+        return now.knows_audited(round_)
 
     def _find_verdict(self, round_: RoundView, now: Moment) -> bytes | None:
         if self.contributions.roll(round_) is None:

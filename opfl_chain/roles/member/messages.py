@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 
 from opfl_chain.chain.keys import signer_of
 from opfl_chain.chain.rpc import tohex, unhex
@@ -91,24 +91,38 @@ class Messages:
 
     def tell(self, round_: RoundView, slot: int, own: Signed) -> None:
         """Send our message to the peers that have not confirmed that they have it."""
-        for _, member in self.peers(round_):
-            if self._store.has_told(round_.opening, slot, member):
-                continue
-            path = f"/rounds/{round_.id}/messages/{slot}/{self.seat(round_)}"
-            try:
-                self._node.peers.post_to_member(member, path, own.body, own.signature)
-            except TransportError as error:
+        path, peers = f"/rounds/{round_.id}/messages/{slot}/{self.seat(round_)}", self._node.peers
+        untold = [
+            member
+            for _, member in self.peers(round_)
+            if not self._store.has_told(round_.opening, slot, member)
+        ]
+
+        def post(member: Address) -> dict[str, Any]:
+            return peers.post_to_member(member, path, own.body, own.signature)
+
+        for member, answer in peers.together(untold, post):
+            if isinstance(answer, TransportError):
                 self._node.agenda.again()
-                reason = {"member": member, "slot": slot, "reason": str(error)}
+                reason = {"member": member, "slot": slot, "reason": str(answer)}
                 _LOGGER.info("peer not told", extra=reason)
                 continue
             self._store.keep_told(round_.opening, slot, member)
 
     def ask_all(self, round_: RoundView, slot: int) -> None:
         """Ask peers for their own messages in a slot that we lack."""
-        for seat, member in self.peers(round_):
-            if self.first(round_, slot, seat) is None:
-                self._fetch(round_, member, slot, seat)
+        lacking = [
+            (seat, member)
+            for seat, member in self.peers(round_)
+            if self.first(round_, slot, seat) is None
+        ]
+
+        def request(peer: tuple[int, Address]) -> bytes:
+            return self._request(round_, peer[1], slot, peer[0])
+
+        for (seat, _), answer in self._node.peers.together(lacking, request):
+            if not isinstance(answer, TransportError):
+                self._keep(round_, slot, seat, answer)
 
     def ask(
         self, round_: RoundView, member: Address, slot: int, seat: int, content_hash: bytes
@@ -117,23 +131,29 @@ class Messages:
         author = self.seats(round_)[seat]
         known = self._store.message(round_.opening, slot, author, content_hash)
         if known is None:
-            self._fetch(round_, member, slot, seat, content_hash)
+            with contextlib.suppress(TransportError):
+                answer = self._request(round_, member, slot, seat, content_hash)
+                self._keep(round_, slot, seat, answer)
             known = self._store.message(round_.opening, slot, author, content_hash)
         return known
 
-    def _fetch(
+    def _request(
         self,
         round_: RoundView,
         member: Address,
         slot: int,
         seat: int,
         content_hash: bytes | None = None,
-    ) -> None:
+    ) -> bytes:
         path = f"/rounds/{round_.id}/messages/{slot}/{seat}"
         if content_hash is not None:
             path += f"/{tohex(content_hash)}"
+        return self._node.peers.ask_member(member, path, 4 * self._most_bytes)
+
+    def _keep(self, round_: RoundView, slot: int, seat: int, answer: bytes) -> None:
+        """Store the message in a peer's answer, if it is one."""
         with contextlib.suppress(TransportError):
-            found = object_in(self._node.peers.ask_member(member, path, 4 * self._most_bytes))
+            found = object_in(answer)
             message = Signed(
                 bytes_field(found, "body"), hex_field(found, "signature", SIGNATURE_BYTES)
             )

@@ -130,9 +130,8 @@ class Newcomers:
         if round_.roll is None or self._store.roll(round_.opening):
             return
         most = _LISTED_BYTES * (1 + round_.roll.count)
-        for member in self._node.view.roster():
-            if member == self._node.address:
-                continue
+        others = [member for member in self._node.view.roster() if member != self._node.address]
+        for member in self._node.peers.likely(others):
             with contextlib.suppress(TransportError, ProtocolError):
                 path = f"/rounds/{round_.id}/entries"
                 body = self._node.peers.ask_member(member, path, most)
@@ -175,7 +174,8 @@ class Newcomers:
             for k in components
         )
         try:
-            self._node.peers.post_to_member(member, f"/rounds/{heard.id}/keys", body, b"")
+            path = f"/rounds/{heard.id}/keys"
+            self._node.peers.post_to_member(member, path, body, b"", patient=True)
         except TransportError as error:
             self._node.agenda.again()
             _LOGGER.info("keys not handed over", extra={"member": member, "reason": str(error)})

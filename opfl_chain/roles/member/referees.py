@@ -159,7 +159,9 @@ class Referees:
         said = parts.messages.say(round_, slot, handed.encode())
         path = f"/rounds/{round_.id}/referee/{slot}/{seat}"
         try:
-            answer = parts.node.peers.post_to_member(standby, path, said.body, said.signature)
+            answer = parts.node.peers.post_to_member(
+                standby, path, said.body, said.signature, patient=True
+            )
             body = bytes_field(answer, "body")
             signature = hex_field(answer, "signature", SIGNATURE_BYTES)
         except TransportError as error:
@@ -189,17 +191,23 @@ class Referees:
         kept = parts.messages.own(round_, slot)
         if kept is None:
             with self._settling:
-                body = self._settled(round_, slot)
+                # The request of another seat may have settled it while this one waited.
+                kept = parts.messages.own(round_, slot)
+                body = kept.body if kept else self._settled(round_, slot, seat)
             if body is None:
                 raise Refusal(HTTPStatus.TOO_EARLY, f"seat {seat} is heard: keys are missing yet")
-            kept = parts.messages.say(round_, slot, body)
+            kept = kept or parts.messages.say(round_, slot, body)
         return Response.json({"body": tohex(kept.body), "signature": tohex(kept.signature)})
 
-    def _settled(self, round_: RoundView, slot: int) -> bytes | None:
-        """Recompute what two seats want, or return None while keys are missing."""
-        most, handed = self._parts.node.job.terms.max_clients, []
-        for seat in range(len(self._parts.messages.seats(round_))):
-            message = self._parts.messages.first(round_, slot, seat)
+    def _settled(self, round_: RoundView, slot: int, asking: int) -> bytes | None:
+        """Recompute what two seats want, or return None while keys are missing.
+
+        The seat that asks is there, so bundles are fetched from it first.
+        """
+        parts = self._parts
+        most, handed = parts.node.job.terms.max_clients, []
+        for seat in range(len(parts.messages.seats(round_))):
+            message = parts.messages.first(round_, slot, seat)
             found = _read(
                 message.body if message else None, lambda body: HandOver.decode(body, most)
             )
@@ -208,6 +216,12 @@ class Referees:
         wanted = agreed_wanted(handed)
         if not wanted:
             return None
+        first = parts.messages.seats(round_)[asking]
+        for place in wanted:
+            client = self._client(place)
+            self._bundle(parts.gradient_intake, round_, client, place.contribution, first)
+            if place.answer != NOTHING:
+                self._bundle(parts.answer_intake, round_, client, place.answer, first)
         if slot % SLOTS_PER_ATTEMPT == Slot.SUM_REFEREE:
             return self._summed(round_, wanted, handed)
         return self._answered(round_, wanted, handed)
@@ -289,9 +303,15 @@ class Referees:
         return None
 
     def _bundle(
-        self, intake: Intake, round_: RoundView, client: Address, content_hash: bytes
+        self,
+        intake: Intake,
+        round_: RoundView,
+        client: Address,
+        content_hash: bytes,
+        first: Address | None = None,
     ) -> Bundle | None:
-        intake.fetch(round_, client, content_hash, list(self._parts.node.view.seats_of(round_)))
+        seats = list(self._parts.node.view.seats_of(round_))
+        intake.fetch(round_, client, content_hash, seats, first)
         return intake.bundle(round_, client, content_hash)
 
     def _client(self, place: Wanted) -> Address:

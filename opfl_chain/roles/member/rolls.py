@@ -202,15 +202,19 @@ class RollDuty:
     def _commit(self, round_: RoundView, roll: Roll) -> None:
         """Put the roll on chain with our signature and another one."""
         statement = roll.statement(self._node.job.id, round_.number, round_.opening)
-        signatures = [self._node.sign(statement)]
-        for _, member in self._messages.peers(round_):
-            try:
-                answer = self._node.peers.ask_member_json(member, f"/rounds/{round_.id}/roll")
-                signature = hex_field(answer, "signature", SIGNATURE_BYTES)
-            except TransportError:
+        signatures, peers = [self._node.sign(statement)], self._node.peers
+        others = [member for _, member in self._messages.peers(round_)]
+
+        def ask(member: Address) -> bytes:
+            answer = peers.ask_member_json(member, f"/rounds/{round_.id}/roll")
+            return hex_field(answer, "signature", SIGNATURE_BYTES)
+
+        for member, signature in peers.together(others, ask):
+            if isinstance(signature, TransportError):
                 continue
             if signer_of(statement, self._node.job.domain, signature) == member:
                 signatures.append(signature)
+                break
         if len(signatures) < 2:
             self._node.agenda.again()
             return

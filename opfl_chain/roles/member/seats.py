@@ -8,6 +8,7 @@ from typing import Final
 from opfl_chain.chain.bindings.types import MemberFault
 from opfl_chain.chain.keys import signer_of
 from opfl_chain.chain.rpc import tohex
+from opfl_chain.protocol.identifiers import Address
 from opfl_chain.protocol.seats import due_change
 from opfl_chain.protocol.signatures import SIGNATURE_BYTES
 from opfl_chain.protocol.statements import SeatChange
@@ -47,17 +48,19 @@ class SeatDuty:
         since = self._due_since.setdefault(statement.epoch, now.head)
         if not now.has_come(turn_of(seats.index(self._node.address), since)):
             return
-        signatures = [self._node.sign(statement)]
-        for member in seats:
-            if member == self._node.address:
-                continue
-            try:
-                answer = self._node.peers.ask_member_json(member, f"/seats/{statement.epoch}")
-                signature = hex_field(answer, "signature", SIGNATURE_BYTES)
-            except TransportError:
+        signatures, peers = [self._node.sign(statement)], self._node.peers
+        others = [member for member in seats if member != self._node.address]
+
+        def ask(member: Address) -> bytes:
+            answer = peers.ask_member_json(member, f"/seats/{statement.epoch}")
+            return hex_field(answer, "signature", SIGNATURE_BYTES)
+
+        for member, signature in peers.together(others, ask):
+            if isinstance(signature, TransportError):
                 continue
             if signer_of(statement, self._node.job.domain, signature) == member:
                 signatures.append(signature)
+                break
         if len(signatures) < 2:
             self._node.agenda.again()
             return

@@ -174,15 +174,18 @@ class MemberSums:
             if mine == index and part_hash(words) == digest:
                 return words
         size = _WORD_BYTES * self._node.job.boundary.coordinates
-        for seat, member in self._messages.peers(round_):
-            if index not in held_indices(seat):
-                continue
+        seats = {
+            member: seat
+            for seat, member in self._messages.peers(round_)
+            if index in held_indices(seat)
+        }
+        for member in self._node.peers.likely(list(seats)):
             try:
                 body = self._node.peers.ask_member(member, f"/rounds/{round_.id}/sum", 2 * size)
             except TransportError as error:
                 _LOGGER.info("no sum yet", extra={"member": member, "reason": str(error)})
                 continue
-            place = held_indices(seat).index(index)
+            place = held_indices(seats[member]).index(index)
             part = body[place * size : (place + 1) * size]
             words = np.frombuffer(part, "<u8")
             if part_hash(words) == digest:
