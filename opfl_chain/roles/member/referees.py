@@ -216,12 +216,13 @@ class Referees:
         wanted = agreed_wanted(handed)
         if not wanted:
             return None
+        seats = list(parts.node.view.seats_of(round_))
         first = parts.messages.seats(round_)[asking]
         for place in wanted:
             client = self._client(place)
-            self._bundle(parts.gradient_intake, round_, client, place.contribution, first)
+            parts.gradient_intake.fetch(round_, client, place.contribution, seats, first)
             if place.answer != NOTHING:
-                self._bundle(parts.answer_intake, round_, client, place.answer, first)
+                parts.answer_intake.fetch(round_, client, place.answer, seats, first)
         if slot % SLOTS_PER_ATTEMPT == Slot.SUM_REFEREE:
             return self._summed(round_, wanted, handed)
         return self._answered(round_, wanted, handed)
@@ -303,15 +304,9 @@ class Referees:
         return None
 
     def _bundle(
-        self,
-        intake: Intake,
-        round_: RoundView,
-        client: Address,
-        content_hash: bytes,
-        first: Address | None = None,
+        self, intake: Intake, round_: RoundView, client: Address, content_hash: bytes
     ) -> Bundle | None:
-        seats = list(self._parts.node.view.seats_of(round_))
-        intake.fetch(round_, client, content_hash, seats, first)
+        intake.fetch(round_, client, content_hash, list(self._parts.node.view.seats_of(round_)))
         return intake.bundle(round_, client, content_hash)
 
     def _client(self, place: Wanted) -> Address:
