@@ -186,7 +186,7 @@ contract GasTest is Protocol {
         finalise(round);
         round = rounds.openRound(job);
         _decide(ALL);
-        _toRewards(_claim(only(round)));
+        assertLe(_toRewards(_claim(only(round))), 60_000);
     }
 
     function test_Client_ClaimsTenRounds() public unmetered {
