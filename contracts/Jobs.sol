@@ -56,6 +56,9 @@ contract Jobs is IJobs, EIP712 {
     mapping(JobId => Participants) private _participants;
     mapping(JobId => mapping(address => Client)) private _clients;
 
+    /// @dev Of who has staked: its number, plus one.
+    mapping(JobId => mapping(address => uint8)) private _places;
+
     constructor(IDeposits deposits, IBeacon beacon, IRounds rounds, address charges)
         EIP712("opfl_chain", "2")
     {
@@ -88,12 +91,12 @@ contract Jobs is IJobs, EIP712 {
     function joinCommittee(JobId job, bytes calldata sealingKey) external payable {
         Participants storage state = _enrolling(job);
         uint8 number = _rosterNumber(job, msg.sender);
-        uint8 bit = uint8(1 << number);
-        if (state.joined & bit != 0) revert AlreadyJoined(job, msg.sender);
+        if (_places[job][msg.sender] != 0) revert AlreadyJoined(job, msg.sender);
         if (sealingKey.length != SEALING_KEY_LENGTH) revert BadSealingKey(sealingKey.length);
         _requireAmount(_terms[job].memberStake);
         if (BEACON.keyOf(msg.sender).length == 0) revert IBeacon.KeyMissing(msg.sender);
-        state.joined |= bit;
+        state.joined |= uint8(1 << number);
+        _places[job][msg.sender] = number + 1;
         emit MemberJoined(job, msg.sender, number, sealingKey);
         DEPOSITS.lock{value: msg.value}(job, Role.Member, msg.sender);
     }
@@ -267,9 +270,10 @@ contract Jobs is IJobs, EIP712 {
     }
 
     /// @inheritdoc IJobs
-    function numberOf(JobId job, address account) public view returns (uint8 number) {
-        number = _rosterNumber(job, account);
-        if ((_participants[job].joined >> number) & 1 == 0) revert NotMember(job, account);
+    function numberOf(JobId job, address account) public view returns (uint8) {
+        uint8 place = _places[job][account];
+        if (place == 0) revert NotMember(job, account);
+        return place - 1;
     }
 
     /// @inheritdoc IJobs
@@ -279,8 +283,9 @@ contract Jobs is IJobs, EIP712 {
 
     /// @inheritdoc IJobs
     function seatAmong(JobId job, Seats among, address account) public view returns (uint8) {
+        uint8 place = _places[job][account];
         for (uint8 seat = 0; seat < COMMITTEE_SIZE; ++seat) {
-            if (rosterAt(job, among.numberAt(seat)) == account) return seat;
+            if (among.numberAt(seat) + 1 == place) return seat;
         }
         revert NotSeated(job, account);
     }
@@ -293,15 +298,8 @@ contract Jobs is IJobs, EIP712 {
         bytes[2] calldata signatures
     ) public view {
         (address first, address second) = _signers(structHash, signatures);
-        bool firstSits;
-        bool secondSits;
-        for (uint256 seat = 0; seat < COMMITTEE_SIZE && !(firstSits && secondSits); ++seat) {
-            address account = rosterAt(job, among.numberAt(seat));
-            firstSits = firstSits || account == first;
-            secondSits = secondSits || account == second;
-        }
-        if (!firstSits) revert NotSeated(job, first);
-        if (!secondSits) revert NotSeated(job, second);
+        seatAmong(job, among, first);
+        seatAmong(job, among, second);
     }
 
     /// @inheritdoc IJobs

@@ -23,9 +23,20 @@ contract Rewards is IRewards {
     /// @notice Where the verdicts are.
     Rounds public immutable ROUNDS;
 
-    /// @dev Of an account, a bit for each round of the job that it was paid for.
-    mapping(JobId => mapping(Role => mapping(address => mapping(uint256 => uint256)))) private
-        _claimed;
+    uint256 private constant ROUNDS_PER_SLOT = 128;
+
+    /// @dev An account's claims for 128 rounds, in one slot with what they need of Jobs, where it
+    /// never changes: a claim that is not the first of its slot does not ask there.
+    struct Claims {
+        /// bit n: paid for round number n of these
+        uint128 paid;
+        uint96 pay;
+        /// the client's bit in verdicts
+        uint32 index;
+    }
+
+    mapping(JobId => mapping(Role => mapping(address => mapping(uint256 => Claims)))) private
+        _claims;
 
     mapping(JobId => bool) private _refunded;
 
@@ -55,30 +66,36 @@ contract Rewards is IRewards {
     {
         if (rounds.length != passes.length) revert LengthMismatch(rounds.length, passes.length);
         JobId job = rounds[0].job();
-        uint32 index = JOBS.indexOf(job, client);
-        uint96 amount = JOBS.pay(job).client;
+        uint256 amount;
         for (uint256 i = 0; i < rounds.length; ++i) {
             RoundId id = rounds[i];
+            Claims storage claims = _claims[job][Role.Client][client][id.number() / ROUNDS_PER_SLOT];
+            if (claims.paid == 0) {
+                claims.index = JOBS.indexOf(job, client);
+                claims.pay = JOBS.pay(job).client;
+            }
             bytes32 decided = ROUNDS.verdictHashOf(id);
             bytes32 given = keccak256(passes[i]);
             if (decided == 0 || given != decided) revert WrongVerdict(given, decided);
-            if (!Verdicts.passed(passes[i], index)) revert NothingEarned(id, client);
-            _note(job, Role.Client, id, client, amount);
+            if (!Verdicts.passed(passes[i], claims.index)) revert NothingEarned(id, client);
+            amount += _note(claims, job, id, client);
         }
-        DEPOSITS.pay(job, client, amount * rounds.length);
+        DEPOSITS.pay(job, client, amount);
     }
 
     /// @inheritdoc IRewards
     function claimService(address member, RoundId[] calldata rounds) external {
         JobId job = rounds[0].job();
-        uint96 amount = JOBS.pay(job).member;
+        uint256 amount;
         for (uint256 i = 0; i < rounds.length; ++i) {
             RoundId id = rounds[i];
+            Claims storage claims = _claims[job][Role.Member][member][id.number() / ROUNDS_PER_SLOT];
+            if (claims.paid == 0) claims.pay = JOBS.pay(job).member;
             bool agreed = (ROUNDS.majorityOf(id) >> ROUNDS.seatOf(id, member)) & 1 == 1;
             if (!agreed) revert NothingEarned(id, member);
-            _note(job, Role.Member, id, member, amount);
+            amount += _note(claims, job, id, member);
         }
-        DEPOSITS.pay(job, member, amount * rounds.length);
+        DEPOSITS.pay(job, member, amount);
     }
 
     /// @inheritdoc IRewards
@@ -99,14 +116,16 @@ contract Rewards is IRewards {
         return _refunded[job] ? gone - _unearned(job) : gone;
     }
 
-    /// @dev Notes that the account is paid for a round.
-    function _note(JobId job, Role role, RoundId id, address account, uint96 amount) private {
+    /// @dev Notes that the account is paid for a round, and returns how much.
+    function _note(Claims storage claims, JobId job, RoundId id, address account)
+        private
+        returns (uint96 amount)
+    {
         if (JobId.unwrap(id.job()) != JobId.unwrap(job)) revert AnotherJob(id, job);
-        mapping(uint256 => uint256) storage claimed = _claimed[job][role][account];
-        uint256 word = id.number() >> 8;
-        uint256 bit = 1 << (id.number() & 0xff);
-        if (claimed[word] & bit != 0) revert AlreadyClaimed(id, account);
-        claimed[word] |= bit;
+        uint128 bit = uint128(1 << (id.number() % ROUNDS_PER_SLOT));
+        if (claims.paid & bit != 0) revert AlreadyClaimed(id, account);
+        claims.paid |= bit;
+        amount = claims.pay;
         emit Claimed(id, account, amount);
     }
 

@@ -34,6 +34,7 @@ from vectors.sampling import sampling
 from vectors.sealing import sealing
 from vectors.signatures import signatures
 from vectors.statements import statements
+from vectors.steps import steps
 from vectors.tags import tags
 from vectors.trees import dataset, merkle
 from vectors.values import Vector, to_json
@@ -73,6 +74,7 @@ MAKERS: dict[str, Callable[[], Vector]] = {
     "shares": shares,
     "signatures": signatures,
     "statements": statements,
+    "steps": steps,
     "tags": tags,
     "verdict": verdict,
 }

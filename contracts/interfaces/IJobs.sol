@@ -58,7 +58,7 @@ interface IJobs {
     /// @notice The address is not on the job's roster, or has not staked.
     error NotMember(JobId job, address account);
 
-    /// @notice The address has no seat.
+    /// @notice The address has no seat, or has not staked.
     error NotSeated(JobId job, address account);
 
     /// @notice The address has a seat already.

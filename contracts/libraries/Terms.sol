@@ -21,6 +21,13 @@ library Terms {
     /// @dev A sum of two reveals each of them to the other.
     uint256 private constant FEWEST_CONTRIBUTIONS = 3;
 
+    /// @dev Members cut phases into steps, and act when a step ends: none may be without a block. The
+    /// last block of the attest phase is left to the attestation, the others are cut into sixteen.
+    uint256 private constant SHORTEST_ROLL = 5;
+    uint256 private constant SHORTEST_BEACON = 2;
+    uint256 private constant SHORTEST_ATTEST = 17;
+    uint256 private constant SHORTEST_FINALISE = 4;
+
     /// @notice A term that must not be zero is zero.
     error ZeroTerm(string term);
 
@@ -111,14 +118,13 @@ library Terms {
         Phases calldata phases = terms.phases;
         if (phases.enrol == 0) revert ZeroTerm("phases.enrol");
         if (phases.deliver == 0) revert ZeroTerm("phases.deliver");
-        if (phases.roll == 0) revert ZeroTerm("phases.roll");
-        if (phases.beacon == 0) revert ZeroTerm("phases.beacon");
         if (phases.answer == 0) revert ZeroTerm("phases.answer");
-        if (phases.attest == 0) revert ZeroTerm("phases.attest");
-        if (phases.finalise == 0) revert ZeroTerm("phases.finalise");
-
+        _requireWindow("phases.roll", phases.roll, SHORTEST_ROLL);
+        _requireWindow("phases.beacon", phases.beacon, SHORTEST_BEACON);
+        _requireWindow("phases.attest", phases.attest, SHORTEST_ATTEST);
+        _requireWindow("phases.finalise", phases.finalise, SHORTEST_FINALISE);
         // Who was away for the time to answer has as long again.
-        _requireWindow("phases.response", phases.response, uint256(phases.answer));
+        _requireWindow("phases.response", phases.response, phases.answer);
         // From the opening of a round to the last block in which its audits are held.
         uint256 lifetime = uint256(phases.deliver) + phases.roll + phases.beacon + phases.answer
             + phases.attest + phases.response + 1;

@@ -101,7 +101,7 @@ class GasMeter:
         actors = self._actors
         client, member = actors.clients[0], actors.members[0]
         first = actors.claim(client, played[:1], [self._everyone])
-        self._note("client", "claim pay, first time", "per job", first)
+        self._note("client", "claim pay, first time", "per 128 rounds", first)
         rest = played[1:]
         claimed = actors.claim(client, rest[:1], [self._everyone])
         self._note("client", "claim pay for one round", "at will", claimed)

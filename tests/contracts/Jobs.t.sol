@@ -253,6 +253,16 @@ contract JobsTest is Protocol {
         _expectSeatRevert(job, 3, 0, 4, reason);
     }
 
+    function test_ChangeSeat_WhenASeatSignedThatHasNotStaked_Reverts() public {
+        JobId job = createJob(defaultTerms());
+        join(job, 0);
+        join(job, 2);
+        join(job, 3);
+        bytes memory reason = abi.encodeWithSelector(IJobs.NotSeated.selector, job, members[1].addr);
+        _expectSeatRevert(job, 3, 0, 1, reason);
+        changeSeat(job, 1, 3, 0, 2);
+    }
+
     function test_ChangeSeat_WhenSignaturesAreForAnEarlierEpoch_Reverts() public {
         JobId job = startJob(1);
         bytes[2] memory signatures = signedBy(0, 1, seatChangeOf(job, 2, 3));

@@ -160,16 +160,16 @@ contract RewardsTest is Protocol {
         assertEq(clients[2].addr.balance, 2 * CLIENT_PAY);
     }
 
-    /// @dev A bitmap of 256 rounds is one word; round 256 is in the next one.
-    function test_ClaimContributions_WhenRoundNumbersCrossAWord_KeepsThemApart() public {
+    /// @dev Claims for 128 rounds are one slot; round 128 is in the next one.
+    function test_ClaimContributions_WhenRoundNumbersCrossASlot_KeepsThemApart() public {
         JobTerms memory terms = defaultTerms();
-        terms.rounds = 258;
+        terms.rounds = 130;
         job = startJob(terms, 4);
         round = openFirst(job);
         RoundId[] memory played = new RoundId[](2);
-        for (uint256 i = 0; i < 257; ++i) {
+        for (uint256 i = 0; i < 129; ++i) {
             if (i == 0) played[0] = round;
-            if (i == 256) played[1] = round;
+            if (i == 128) played[1] = round;
             playRound(round, ROLL, PASSED);
             finalise(round);
             round = rounds.openRound(job);

@@ -669,9 +669,9 @@ contract RoundsTest is Protocol {
         assertEq(deadlines.roll, opened + 23);
         assertEq(deadlines.beacon, opened + 36);
         assertEq(deadlines.answer, opened + 50);
-        assertEq(deadlines.attest, opened + 65);
-        assertEq(deadlines.finalise, opened + 81);
-        assertEq(deadlines.response, opened + 85);
+        assertEq(deadlines.attest, opened + 67);
+        assertEq(deadlines.finalise, opened + 83);
+        assertEq(deadlines.response, opened + 87);
     }
 
     // ---- steps ----

@@ -44,7 +44,7 @@ PENALTY = DEPOSIT * 6 // 10
 """Less than a deposit: two audits of one client take more than it has."""
 # Long enough for all transactions of a phase, at one block each.
 PHASES = Phases(
-    enrol=60, deliver=10, roll=10, beacon=10, answer=10, attest=10, finalise=20, response=30
+    enrol=60, deliver=10, roll=10, beacon=10, answer=10, attest=17, finalise=20, response=30
 )
 
 

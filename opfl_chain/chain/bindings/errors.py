@@ -800,7 +800,7 @@ class NotOnRoll(CustomError):
 
 @dataclass(eq=False)
 class NotSeated(CustomError):
-    """The address has no seat."""
+    """The address has no seat, or has not staked."""
 
     SIGNATURE: ClassVar[str] = "NotSeated(uint64,address)"
     TYPES: ClassVar[tuple[str, ...]] = ("uint64", "address")

@@ -7,6 +7,7 @@ its bundle from each other, open their parts, and drop it if one shows that its 
 from __future__ import annotations
 
 import logging
+from typing import Final
 
 from opfl_chain.chain.keys import signer_of
 from opfl_chain.chain.rpc import tohex
@@ -27,7 +28,7 @@ from opfl_chain.roles.round_driver import place_of, turn_of
 from opfl_chain.roles.view.view import RoundView
 from opfl_chain.transport.errors import TransportError
 
-_PARTS = 5
+PARTS: Final = 5
 """Parts of the roll phase: lists, their echo, complaints, their echo, and the transaction."""
 
 _LOGGER = logging.getLogger("opfl.committee")
@@ -90,7 +91,7 @@ class RollDuty:
         return all(each.address in delivered for each in self._node.view.eligible(round_))
 
     def _agree(self, round_: RoundView, now: Moment) -> Roll | None:
-        ends = parts_of(round_.schedule.deliver, round_.schedule.roll, _PARTS)
+        ends = parts_of(round_.schedule.deliver, round_.schedule.roll, PARTS)
         lists = self._steps.take(
             round_, Slot.LIST, StepEnds(*ends[0:2]), now, lambda: self._list(round_)
         )

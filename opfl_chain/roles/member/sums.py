@@ -40,7 +40,7 @@ from opfl_chain.roles.node import Moment, Node
 from opfl_chain.roles.view.view import RoundView
 from opfl_chain.transport.errors import TransportError
 
-_PARTS: Final = 4
+PARTS: Final = 4
 """Parts of the finalise phase: hashes, their echo, the referee, and the result."""
 _ROUNDS_KEPT: Final = 2
 _WORD_BYTES: Final = 8
@@ -83,7 +83,7 @@ class MemberSums:
         held = self.held(round_)
         if held is None:
             return None
-        ends = parts_of(round_.schedule.attest, round_.schedule.finalise, _PARTS)
+        ends = parts_of(round_.schedule.attest, round_.schedule.finalise, PARTS)
         said = self._steps.take(
             round_,
             Slot.SUM,

@@ -85,7 +85,7 @@ contract Handler is Protocol {
             clients.push(actor(string.concat("client", vm.toString(i))));
         }
         for (uint256 i = 0; i < SLOTS; ++i) {
-            slots[i] = _newJob(i);
+            slots[i] = _newJob(i << 16);
         }
     }
 
@@ -93,7 +93,7 @@ contract Handler is Protocol {
 
     /// @dev Any action, for tests that roll the dice themselves.
     function act(uint256 dice) external {
-        function(uint256)[15] memory actions = [
+        function(uint256)[16] memory actions = [
             _waitBlocks,
             _advance,
             _advance,
@@ -102,6 +102,7 @@ contract Handler is Protocol {
             _hold,
             _hold,
             _decideAudit,
+            _unlock,
             _attack,
             _penalise,
             _changeSeat,
@@ -134,6 +135,10 @@ contract Handler is Protocol {
 
     function decideAudit(uint256 dice) external {
         _decideAudit(_mix(dice));
+    }
+
+    function unlock(uint256 dice) external {
+        _unlock(_mix(dice));
     }
 
     function attack(uint256 dice) external {
@@ -331,13 +336,16 @@ contract Handler is Protocol {
     function _newJob(uint256 dice) private returns (JobId job) {
         JobTerms memory terms = defaultTerms();
         terms.rounds = uint32(2 + dice % 4);
+        terms.unlockDelay = 90;
         terms.auditRate = dice & 16 == 0 ? AUDIT_ALWAYS : AUDIT_ALWAYS / 2;
         terms.publicRoll = dice & 32 == 0;
         terms.treasuryShare = uint16(dice % 10_001);
         if (dice & 64 == 0) terms.penalties.client = CLIENT_DEPOSIT;
         job = createJob(terms);
         received += budgetFor(terms);
-        for (uint256 i = 0; i < ROSTER; ++i) {
+        // Without a standby, nobody on a bench can save the job.
+        uint256 staked = (dice >> 16) & 3 == 1 ? 3 : ROSTER;
+        for (uint256 i = 0; i < staked; ++i) {
             join(job, i);
             _note(job, Role.Member, members[i].addr, MEMBER_STAKE);
         }
@@ -345,7 +353,7 @@ contract Handler is Protocol {
             enrol(job, i);
             _note(job, Role.Client, clients[i].addr, CLIENT_DEPOSIT);
         }
-        bad[job] = (dice >> 7) % ROSTER;
+        bad[job] = (dice >> 7) % staked;
         allJobs.push(job);
         ++count["job started"];
     }
@@ -536,6 +544,23 @@ contract Handler is Protocol {
         ++count[late ? "charged late" : "charged"];
     }
 
+    /// @dev Frees what nobody decided for too long, where no standby could step in.
+    function _unlock(uint256 dice) private {
+        if (failures.length == 0) return;
+        Failure storage failure = failures[dice % failures.length];
+        Charge memory found = _chargeOf(failure);
+        JobId job = failure.round.job();
+        address addr = clients[failure.client].addr;
+        bool due = found.status == ChargeStatus.Held && _staked(job) == 3
+            && block.number > uint256(found.heldAt) + jobs.terms(job).unlockDelay;
+        bytes memory call = abi.encodeCall(charges.unlock, (failure.round, addr));
+        if (!due) return _refused(address(charges), call, "unlock that is not due");
+        charges.unlock(failure.round, addr);
+        held[job][addr] -= found.held;
+        ++failure.releases;
+        ++count["unlocked"];
+    }
+
     // ---- what must be refused ----
 
     function _attack(uint256 dice) private {
@@ -661,6 +686,8 @@ contract Handler is Protocol {
             _refused(
                 address(rewards), abi.encodeCall(rewards.refund, (job)), "refund of an open job"
             );
+        }
+        if (!state.closed || jobs.participants(job).undecided != 0) {
             vm.prank(members[0].addr);
             _refused(address(jobs), abi.encodeCall(jobs.unbondStake, (job)), "member left early");
         }
@@ -694,19 +721,26 @@ contract Handler is Protocol {
             charges.penaliseEquivocation(round, addr, 1, contents, signatures);
             ++count["equivocated"];
         }
-        if ((dice >> 16) % 8 == 0 && !charges.isPenalised(round, addr, MemberFault.Absence)) {
-            (uint256 a, uint256 b) = member < 2 ? (3, 4) : (0, 1);
-            bytes32 statement = faultOf(round, member, MemberFault.Absence);
-            charges.penaliseCertified(round, addr, MemberFault.Absence, signedBy(a, b, statement));
-            ++count["absent"];
-        }
+        if ((dice >> 16) % 8 == 0) _certify(round, member, MemberFault.Absence, "absent");
+        if ((dice >> 24) % 8 == 0) _certify(round, member, MemberFault.Falsehood, "false");
+    }
+
+    function _certify(RoundId round, uint256 member, MemberFault fault, string memory what)
+        private
+    {
+        address addr = members[member].addr;
+        if (charges.isPenalised(round, addr, fault)) return;
+        (uint256 a, uint256 b) = _honestSeats([0, 1, 2], member);
+        bytes[2] memory signatures = signedBy(a, b, faultOf(round, member, fault));
+        charges.penaliseCertified(round, addr, fault, signatures);
+        ++count[what];
     }
 
     function _changeSeat(uint256 dice) private {
         JobId job = slots[dice % SLOTS];
         uint8[3] memory seats = jobs.participants(job).seats;
         uint8 seat = uint8((dice >> 8) % 3);
-        uint256 standby = (dice >> 16) % ROSTER;
+        uint256 standby = (dice >> 16) % _staked(job);
         if (standby == seats[0] || standby == seats[1] || standby == seats[2]) return;
         (uint256 a, uint256 b) = _honestSeats(seats, bad[job]);
         changeSeat(job, seat, standby, a, b);
@@ -797,6 +831,7 @@ contract Handler is Protocol {
 
     function _leaveMember(JobId job, uint256 member) private {
         if (!rounds.progress(job).closed || jobs.participants(job).undecided != 0) return;
+        if (member >= _staked(job)) return;
         address addr = members[member].addr;
         if (deposits.account(job, Role.Member, addr).withdrawableAt != 0) return;
         vm.prank(addr);
@@ -883,6 +918,11 @@ contract Handler is Protocol {
     {
         if (seats[0] == badNumber) return (seats[1], seats[2]);
         return seats[1] == badNumber ? (seats[0], seats[2]) : (seats[0], seats[1]);
+    }
+
+    /// @dev How many of the roster have staked: with the standbys, or without.
+    function _staked(JobId job) private view returns (uint256) {
+        return jobs.participants(job).joined >> 3 == 0 ? 3 : ROSTER;
     }
 
     function _isSeated(RoundId round, uint256 number) private view returns (bool) {

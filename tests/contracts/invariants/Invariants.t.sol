@@ -19,7 +19,7 @@ contract InvariantsTest is Test {
     function setUp() public {
         handler = new Handler();
         handler.setUp();
-        bytes4[] memory selectors = new bytes4[](12);
+        bytes4[] memory selectors = new bytes4[](13);
         selectors[0] = Handler.waitBlocks.selector;
         selectors[1] = Handler.advance.selector;
         selectors[2] = Handler.advanceTwice.selector;
@@ -32,6 +32,7 @@ contract InvariantsTest is Test {
         selectors[9] = Handler.refund.selector;
         selectors[10] = Handler.topUpOrLeave.selector;
         selectors[11] = Handler.withdraw.selector;
+        selectors[12] = Handler.unlock.selector;
         targetContract(address(handler));
         targetSelector(FuzzSelector(address(handler), selectors));
     }
@@ -49,7 +50,9 @@ contract InvariantsTest is Test {
         for (uint256 i = 0; i < handler.failureCount(); ++i) {
             (Handler.Failure memory failure, Charge memory charge) = handler.failureAt(i);
             assertEq(failure.charges, charge.status == ChargeStatus.Charged ? 1 : 0);
-            assertEq(failure.releases, charge.status == ChargeStatus.Acquitted ? 1 : 0);
+            bool released =
+                charge.status == ChargeStatus.Acquitted || charge.status == ChargeStatus.Unlocked;
+            assertEq(failure.releases, released ? 1 : 0);
         }
     }
 
@@ -80,6 +83,7 @@ contract InvariantsTest is Test {
         assertEq(handler.breaches("held amount"), 0);
         assertEq(handler.breaches("withdrawal"), 0);
         assertEq(handler.breaches("early withdrawal"), 0);
+        assertEq(handler.breaches("unlock that is not due"), 0);
     }
 
     function invariant_NobodyIsPaidTwiceForARound() public view {
@@ -138,8 +142,8 @@ contract InvariantsTest is Test {
 
     /// @dev The invariants mean nothing if the handler never gets to where money moves.
     function test_Handler_ReachesEveryOutcome() public {
-        string[42] memory outcomes = _outcomes();
-        uint256[42] memory reached;
+        string[47] memory outcomes = _outcomes();
+        uint256[47] memory reached;
         uint256 start = vm.snapshotState();
         for (uint256 run = 0; run < 32; ++run) {
             for (uint256 i = 0; i < 240; ++i) {
@@ -158,7 +162,7 @@ contract InvariantsTest is Test {
         }
     }
 
-    function _outcomes() private pure returns (string[42] memory) {
+    function _outcomes() private pure returns (string[47] memory) {
         return [
             "waited",
             "job started",
@@ -177,11 +181,13 @@ contract InvariantsTest is Test {
             "acquitted",
             "charged",
             "charged late",
+            "unlocked",
             "fault 0",
             "fault 1",
             "fault 3",
             "equivocated",
             "absent",
+            "false",
             "seat changed",
             "contribution claimed",
             "service claimed",
@@ -196,12 +202,15 @@ contract InvariantsTest is Test {
             "refused: charge with one signature",
             "refused: second charge",
             "refused: penalty of an honest member",
+            "refused: unlock that is not due",
             "refused: roll with one signature",
+            "refused: result with one signature",
             "refused: seat with one signature",
             "refused: claim of nothing",
             "refused: early withdrawal",
             "refused: round of a closed job",
-            "refused: refund of an open job"
+            "refused: refund of an open job",
+            "refused: member left early"
         ];
     }
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Test} from "forge-std/Test.sol";
+import {stdJson} from "forge-std/StdJson.sol";
 
 import {Terms} from "contracts/libraries/Terms.sol";
 import {AUDIT_ALWAYS, JobTerms, Pay, Penalties, Phases, Schedule} from "contracts/Types.sol";
+import {VectorFile} from "../support/VectorFile.sol";
 
 /// @dev Terms are read from calldata.
 contract TermsHarness {
@@ -25,9 +26,11 @@ contract TermsHarness {
     }
 }
 
-contract TermsTest is Test {
+contract TermsTest is VectorFile {
+    using stdJson for string;
+
     /// @dev deliver + roll + beacon + answer + attest + response + 1 of the valid terms.
-    uint32 internal constant LIFETIME = 61;
+    uint32 internal constant LIFETIME = 55;
     uint32 internal constant MAX_DELAY = 1 << 30;
 
     /// @dev Of four rounds with five places at 2 and three seats at 9.
@@ -49,7 +52,7 @@ contract TermsTest is Test {
         terms.unbondingDelay = LIFETIME;
         terms.unlockDelay = LIFETIME;
         terms.treasuryShare = 2000;
-        terms.phases = Phases(10, 10, 10, 10, 10, 10, 10, 10);
+        terms.phases = Phases(10, 10, 5, 2, 10, 17, 4, 10);
         terms.penalties = Penalties(100, 10, 20, 30, 40);
         terms.pay = Pay(2, 9);
     }
@@ -82,16 +85,23 @@ contract TermsTest is Test {
         _expectZero("phases.enrol");
         terms.phases.deliver = 0;
         _expectZero("phases.deliver");
-        terms.phases.roll = 0;
-        _expectZero("phases.roll");
-        terms.phases.beacon = 0;
-        _expectZero("phases.beacon");
         terms.phases.answer = 0;
         _expectZero("phases.answer");
-        terms.phases.attest = 0;
-        _expectZero("phases.attest");
-        terms.phases.finalise = 0;
-        _expectZero("phases.finalise");
+    }
+
+    function test_Validate_WhenAStepOfAPhaseHasNoBlock_Reverts() public {
+        uint32 needed = _shortest("roll");
+        terms.phases.roll = needed - 1;
+        _expectWindow("phases.roll", needed - 1, needed);
+        needed = _shortest("beacon");
+        terms.phases.beacon = needed - 1;
+        _expectWindow("phases.beacon", needed - 1, needed);
+        needed = _shortest("attest");
+        terms.phases.attest = needed - 1;
+        _expectWindow("phases.attest", needed - 1, needed);
+        needed = _shortest("finalise");
+        terms.phases.finalise = needed - 1;
+        _expectWindow("phases.finalise", needed - 1, needed);
     }
 
     function test_Validate_WhenAnAccountStandsTwiceOnTheRoster_Reverts() public {
@@ -207,11 +217,11 @@ contract TermsTest is Test {
         terms.phases = Phases(
             phases[0] % 4,
             1 + phases[1] % 4,
-            1 + phases[2] % 4,
-            1 + phases[3] % 4,
+            4 + phases[2] % 8,
+            1 + phases[3] % 8,
             1 + phases[4] % 8,
-            1 + phases[5] % 4,
-            1 + phases[6] % 4,
+            16 + phases[5] % 8,
+            3 + phases[6] % 8,
             phases[7] % 16
         );
         terms.penalties = Penalties(
@@ -222,8 +232,8 @@ contract TermsTest is Test {
             9 + penalties[4] % 4
         );
         terms.pay = Pay(pay[0], pay[1] % 8);
-        terms.unbondingDelay = delays[0] % 80;
-        terms.unlockDelay = delays[1] % 80;
+        terms.unbondingDelay = delays[0] % 120;
+        terms.unlockDelay = delays[1] % 120;
         uint256 needed = 4 * (5 * uint256(terms.pay.client) + 3 * uint256(terms.pay.member));
         sent = bound(sent, needed == 0 ? 0 : needed - 1, needed + 3);
 
@@ -273,11 +283,18 @@ contract TermsTest is Test {
         Penalties memory costs = terms.penalties;
         uint256 lifetime = uint256(phases.deliver) + phases.roll + phases.beacon + phases.answer
             + phases.attest + phases.response;
+        bool steps =
+            phases.roll >= 5 && phases.beacon >= 2 && phases.attest >= 17 && phases.finalise >= 4;
         bool windows = phases.enrol != 0 && phases.response >= phases.answer
             && terms.unbondingDelay > lifetime && terms.unlockDelay > lifetime;
         bool order = terms.pay.member < costs.silence && costs.silence <= costs.dissent
             && costs.dissent <= costs.absence && costs.absence <= costs.withheld;
-        return windows && order && costs.client != 0 && costs.client <= 100;
+        return steps && windows && order && costs.client != 0 && costs.client <= 100;
+    }
+
+    /// @dev In blocks, by docs/SPEC.md.
+    function _shortest(string memory phase) private view returns (uint32) {
+        return uint32(load("steps").readUint(string.concat(".shortest.", phase)));
     }
 
     function _expectZero(string memory term) private {

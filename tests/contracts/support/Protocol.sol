@@ -120,7 +120,7 @@ abstract contract Protocol is Test {
             roll: 12,
             beacon: 13,
             answer: 14,
-            attest: 15,
+            attest: 17,
             finalise: 16,
             response: 20
         });
