@@ -1,8 +1,8 @@
 """Joint audits of proved steps: members exchange signed reports and words, and never meet.
 
 A member computes its words alone, stores them, and reports with a commitment to them. When all have
-reported it reveals them. Each component has two holders: where their words differ, or one was away
-and the client would be charged, a standby is given the key of that one component and answers too.
+reported it reveals them. Each component has two holders: where their words differ, or one was away,
+a standby is given the key of that one component and answers too.
 """
 
 from __future__ import annotations
@@ -232,7 +232,7 @@ class ProvedAudits(JointAudits):
                 delivery = self._parts.contributions.delivery(
                     round_, client, self._parts.judging.expected(seat), answers[client]
                 )
-                words[claim.client], leaves = self._words(round_, claim, delivery)
+                words[claim.client] = self._words(round_, claim, delivery)
             except DoesNotOpen as error:
                 _LOGGER.info("answer does not open", extra={"client": client, "why": str(error)})
                 if self._parts.contributions.is_sealed_to_us(round_):
@@ -243,7 +243,7 @@ class ProvedAudits(JointAudits):
             except ProtocolError as error:
                 _LOGGER.warning("answer refused", extra={"client": client, "why": str(error)})
                 continue
-            rows[claim.client] = ReportRow(leaves, words[claim.client].commitment)
+            rows[claim.client] = ReportRow(words[claim.client].commitment)
         sheet = Reveal(seat, words).encode()
         self._parts.store.keep_sheet(round_.opening, hearing.slot(Slot.REVEAL), sheet)
         return Report(seat, subject, rows)
@@ -254,12 +254,12 @@ class ProvedAudits(JointAudits):
         sheet = self._parts.store.sheet(hearing.round.opening, hearing.slot(Slot.REVEAL))
         return Reveal.decode(sheet, seat) if sheet is not None else Reveal(seat, {})
 
-    def _words(self, round_: RoundView, claim: Claim, delivery: Delivery) -> tuple[Answers, bytes]:
+    def _words(self, round_: RoundView, claim: Claim, delivery: Delivery) -> Answers:
         seat = self._parts.messages.seat(round_)
         checked = check_delivery(self._parts.judging.expected(seat), claim, delivery)
         given = delivery.training_input
         context = self.context(round_, claim, given.commitment if given else b"")
-        return answer(seat, self.statement(round_), context, checked), checked.leaves
+        return answer(seat, self.statement(round_), context, checked)
 
     def context(self, round_: RoundView, claim: Claim, input_commitment: bytes) -> bytes:
         """Name the contribution that a proof is about."""
