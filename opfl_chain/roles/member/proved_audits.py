@@ -8,7 +8,7 @@ a standby is given the key of that one component and answers too.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from opfl_chain.chain.bindings.types import MemberFault
@@ -154,7 +154,11 @@ class ProvedAudits(JointAudits):
             return None
         reveals = readable(revealed.values, lambda seat, body: Reveal.decode(body, seat, indices))
         self._blame(hearing, {*reported.equivocators, *revealed.equivocators}, reports, reveals)
-        return self._conclude(hearing, claims, answers, reports, reveals, now)
+        concluded = self._conclude(hearing, claims, answers, reports, reveals, now)
+        if concluded is not None:
+            two = {Slot.REPORT: reported.equivocators, Slot.REVEAL: revealed.equivocators}
+            self._publish(hearing, two)
+        return concluded
 
     def _conclude(
         self,
@@ -187,16 +191,15 @@ class ProvedAudits(JointAudits):
                 return None
             if judged is not None:
                 found = ends_with(judged.answers)
-        self._publish(hearing)
         for client, each in found.items():
             self._name(hearing.round, client, each)
         return found
 
-    def _publish(self, hearing: Hearing) -> None:
+    def _publish(self, hearing: Hearing, equivocators: Mapping[Slot, Collection[int]]) -> None:
         """Append what members said in a session to a file that we may publish.
 
         Before the outcome is stored: a member killed in between publishes the same line again, and
-        none is missing of an outcome that it has.
+        none is missing of an outcome that it has. Who said two things in a slot has no word there.
         """
         parts, round_ = self._parts, hearing.round
         roster, said = list(parts.node.job.roster), []
@@ -204,10 +207,13 @@ class ProvedAudits(JointAudits):
         referee = self._referees.referee(round_)
         if referee is not None:
             authors.append((REFEREE_SEAT, referee))
-        for slot in map(hearing.slot, (Slot.REPORT, Slot.REVEAL, Slot.REFEREE)):
+        for step in (Slot.REPORT, Slot.REVEAL, Slot.REFEREE):
+            slot = hearing.slot(step)
             for seat, author in authors:
+                if seat in equivocators.get(step, ()):
+                    continue
                 message = parts.store.first_message(round_.opening, slot, seat)
-                if message is None or (slot == hearing.slot(Slot.REFEREE)) != (author == referee):
+                if message is None or (step == Slot.REFEREE) != (author == referee):
                     continue
                 number = roster.index(author)
                 said.append(PublishedMessage(number, slot, message.body, message.signature))
