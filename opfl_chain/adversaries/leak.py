@@ -42,17 +42,17 @@ def corrected(answer: Answer, total: Answer) -> Answer:
 class GuessingAudits(ProvedAudits):
     """Guesses in every hearing. Its log has what peers revealed in each of them."""
 
-    def _words(self, round_: RoundView, claim: Claim, delivery: Delivery) -> tuple[Answers, bytes]:
+    def _words(self, round_: RoundView, claim: Claim, delivery: Delivery) -> Answers:
         """Commit to a guess: that what we do not hold is zero, and then what was revealed.
 
         What was revealed also tells which sum is not accepted, and how to correct it.
         """
-        right, leaves = super()._words(round_, claim, delivery)
+        right = super()._words(round_, claim, delivery)
         missing = self._revealed(round_, claim.client)
         total = sum([missing] if missing is not None else [], right.own + right.following)
         if missing is not None and not total.holds:
-            return replace(right, own=corrected(right.own, total)), leaves
-        return replace(right, own=guessing(right.own, total.left)), leaves
+            return replace(right, own=corrected(right.own, total))
+        return replace(right, own=guessing(right.own, total.left))
 
     def reveal(self, hearing: Hearing) -> Reveal:
         """Reveal nothing in the first hearing, so that there would be another one."""

@@ -208,10 +208,9 @@ class Lies(Member):
 
 
 class _FalseAnswers(ProvedAudits):
-    def _words(self, round_: RoundView, claim: Claim, delivery: Delivery) -> tuple[Answers, bytes]:
-        right, leaves = super()._words(round_, claim, delivery)
-        false = replace(right, own=_changed(right.own), following=_changed(right.following))
-        return false, leaves
+    def _words(self, round_: RoundView, claim: Claim, delivery: Delivery) -> Answers:
+        right = super()._words(round_, claim, delivery)
+        return replace(right, own=_changed(right.own), following=_changed(right.following))
 
 
 class AnswersFalsely(Member):

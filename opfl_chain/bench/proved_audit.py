@@ -119,8 +119,8 @@ def counted_answers(
         query = Query.of(statement, context, package.leaves)
         held = zip(package.held, gradients[place], inputs[place], strict=True)
         found = {part.index: query.answer(part, own, given) for part, own, given in held}
-        answers[place] = Answers.of(rank, query, found)
-        rows[place] = ReportRow(package.leaves.digest, answers[place].commitment)
+        answers[place] = Answers.of(rank, found)
+        rows[place] = ReportRow(answers[place].commitment)
     subject = sha256(policy, boundary.hash, statement.hash)
     said = _step(link, rank, Report(rank, subject, rows).encode())
     reports = readable(said, lambda seat, body: Report.decode(body, seat, subject, list(rows)))

@@ -2,8 +2,9 @@
 
 Each member first reports on every answer, with a commitment to its own words about it, so that
 nobody can copy another's. Then it reveals the words. Every component has two holders: where their
-words differ one of them lies, and a standby that recomputes this one component says who. Nobody is
-charged unless every component was confirmed by two.
+words differ one of them lies, and a standby that recomputes this one component says who. Nothing
+is decided unless every component was confirmed by two: a word that nobody confirms may be forged,
+by a member to which the client told all others, so that a wrong gradient passes.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from opfl_chain.protocol.errors import MessageError
 from opfl_chain.protocol.hashing import TAG_PROOF_ANSWERS, TAG_PROOF_CONTEXT, sha256
 from opfl_chain.protocol.holders import weigh
 from opfl_chain.protocol.identifiers import ClientIndex
-from opfl_chain.protocol.proof.answers import Query, accepts
+from opfl_chain.protocol.proof.answers import accepts
 from opfl_chain.protocol.proof.folding import ANSWER_WORDS, Answer
 from opfl_chain.protocol.sealing import COMPLAINT_BYTES, Complaint
 from opfl_chain.protocol.shares import HASH_BYTES, held_indices
@@ -38,8 +39,8 @@ _ROW_HEAD: Final = struct.Struct(">IB")
 """Client, kind of row."""
 _FOUND: Final = 1
 _COMPLAINT: Final = 2
-_ROW_BYTES: Final = {_FOUND: 2 * HASH_BYTES, _COMPLAINT: COMPLAINT_BYTES}
-_REVEAL_ROW: Final = struct.Struct(f">I{HASH_BYTES}s{2 * ANSWER_BYTES}s")
+_ROW_BYTES: Final = {_FOUND: HASH_BYTES, _COMPLAINT: COMPLAINT_BYTES}
+_REVEAL_ROW: Final = struct.Struct(f">I{2 * ANSWER_BYTES}s")
 _REFEREE_ROW: Final = struct.Struct(f">IB{ANSWER_BYTES}s")
 
 
@@ -68,15 +69,14 @@ class Answers:
     """A member's words on one contribution, for its own component and the following one."""
 
     seat: int
-    transcript: bytes
     own: Answer
     following: Answer
 
     @classmethod
-    def of(cls, seat: int, query: Query, found: Mapping[int, Answer]) -> Answers:
+    def of(cls, seat: int, found: Mapping[int, Answer]) -> Answers:
         """Take the answers for the components that a member holds."""
         own, following = held_indices(seat)
-        return cls(seat, query.transcript, found[own], found[following])
+        return cls(seat, found[own], found[following])
 
     def encode(self) -> bytes:
         """Return the canonical bytes of both answers."""
@@ -85,7 +85,7 @@ class Answers:
     @property
     def commitment(self) -> bytes:
         """The hash that the member reports before it reveals the answers."""
-        return sha256(TAG_PROOF_ANSWERS, bytes([self.seat]), self.transcript, self.encode())
+        return sha256(TAG_PROOF_ANSWERS, bytes([self.seat]), self.encode())
 
     def by_component(self) -> dict[int, Answer]:
         """Return the answers by component."""
@@ -96,8 +96,6 @@ class Answers:
 class ReportRow:
     """What a member found in one answer that opened."""
 
-    leaves: bytes
-    """The digest of all leaf hashes."""
     commitment: bytes
     """The commitment to the member's words."""
 
@@ -151,8 +149,7 @@ class Report:
 def _encode_row(client: ClientIndex, row: Row) -> bytes:
     if isinstance(row, Complaint):
         return _ROW_HEAD.pack(client, _COMPLAINT) + row.encode()
-    found = bytes32("digest of leaves", row.leaves) + bytes32("commitment", row.commitment)
-    return _ROW_HEAD.pack(client, _FOUND) + found
+    return _ROW_HEAD.pack(client, _FOUND) + bytes32("commitment", row.commitment)
 
 
 def _decode_row(data: bytes, seat: int) -> tuple[ClientIndex, Row, bytes]:
@@ -166,7 +163,7 @@ def _decode_row(data: bytes, seat: int) -> tuple[ClientIndex, Row, bytes]:
         raise MessageError("the report ends in a row")
     content, rest = data[_ROW_HEAD.size : end], data[end:]
     if kind == _FOUND:
-        return client, ReportRow(content[:HASH_BYTES], content[HASH_BYTES:]), rest
+        return client, ReportRow(content), rest
     complaint = Complaint.decode(content)
     if complaint.seat != seat:
         raise MessageError(f"member {seat} complains in the name of member {complaint.seat}")
@@ -184,8 +181,7 @@ class Reveal:
         """Return the wire format, in the order of clients."""
         header = _HEADER.pack(_REVEAL_MAGIC, _VERSION, self.seat, len(self.answers))
         rows = (
-            _REVEAL_ROW.pack(client, each.transcript, each.encode())
-            for client, each in sorted(self.answers.items())
+            _REVEAL_ROW.pack(client, each.encode()) for client, each in sorted(self.answers.items())
         )
         return b"".join([header, *rows])
 
@@ -198,12 +194,12 @@ class Reveal:
         if len(body) != count * _REVEAL_ROW.size:
             raise MessageError(f"words on {count:,} contributions do not take {len(body):,} bytes")
         found: dict[ClientIndex, Answers] = {}
-        for client, transcript, both in _REVEAL_ROW.iter_unpack(body):
+        for client, both in _REVEAL_ROW.iter_unpack(body):
             _check_client(client, found, clients)
             own, following = (
                 Answer.decode(both[at : at + ANSWER_BYTES]) for at in (0, ANSWER_BYTES)
             )
-            found[client] = Answers(seat, transcript, own, following)
+            found[client] = Answers(seat, own, following)
         return cls(seat, found)
 
 
@@ -300,7 +296,6 @@ class Conclusion:
 def conclude(
     rows: Mapping[int, Row],
     answers: Mapping[int, Answers],
-    transcript: bytes | None = None,
     standing: Collection[int] = (),
     referee: Mapping[int, Answer] | None = None,
 ) -> Conclusion:
@@ -308,10 +303,9 @@ def conclude(
 
     ``rows`` and ``answers`` are those of the common reports and reveals, by seat. ``standing`` are
     the seats whose complaint was found to stand: then there is no valid answer. Whoever complains
-    of an answer that opens, breaks its commitment or answers to another transcript lies. Of the
-    rest, words of a component's holders that differ are a dispute. It is passed if the agreed words
-    of all components accept, by one holder if the other was away. It is outside only if every
-    component was confirmed by two: two holders, or a holder and the ``referee``.
+    of an answer that opens, or breaks its commitment, lies. Of the rest, words of a component's
+    holders that differ are a dispute. Once every component was confirmed by two, two holders or a
+    holder and the ``referee``, the client has passed if the words of all accept, or is outside.
     """
     if standing:
         return Conclusion(Outcome.UNANSWERED)
@@ -322,7 +316,7 @@ def conclude(
             liars.add(seat)
         elif seat in answers:
             each = answers[seat]
-            if each.commitment != row.commitment or transcript not in (None, each.transcript):
+            if each.commitment != row.commitment:
                 liars.add(seat)
                 continue
             for index, answer in each.by_component().items():
@@ -336,7 +330,7 @@ def conclude(
 def _decide(
     words: Mapping[int, Mapping[int, Answer]], liars: set[int], referee: Mapping[int, Answer]
 ) -> Conclusion:
-    settled: dict[int, Answer] = {}
+    settled: list[Answer] = []
     disputes: list[Dispute] = []
     unconfirmed: list[int] = []
     for index, said in words.items():
@@ -346,14 +340,11 @@ def _decide(
             disputes.append(Dispute(index, found.disputed))
         elif not found.is_confirmed:
             unconfirmed.append(index)
-        if found.word is not None:
-            settled[index] = found.word
+        elif found.word is not None:
+            settled.append(found.word)
     outcome = None
-    if not disputes and len(settled) == COMPONENTS:
-        if accepts([settled[index] for index in range(COMPONENTS)]):
-            outcome = Outcome.PASSED
-        elif not unconfirmed:
-            outcome = Outcome.OUTSIDE
+    if len(settled) == COMPONENTS:
+        outcome = Outcome.PASSED if accepts(settled) else Outcome.OUTSIDE
     return Conclusion(outcome, tuple(disputes), tuple(unconfirmed), tuple(sorted(liars)))
 
 

@@ -3,7 +3,6 @@
 They come out of two bundles: the contribution, and if the client is audited the answer.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,7 +11,7 @@ from opfl_chain.protocol.errors import DeliveryMissing, InputNotCommitted, Share
 from opfl_chain.protocol.hashing import keccak256
 from opfl_chain.protocol.identifiers import ClientIndex, RoundNumber
 from opfl_chain.protocol.inputs import is_input_of_round
-from opfl_chain.protocol.proof.package import ProofForm, ProofLeaves, ProofPackage
+from opfl_chain.protocol.proof.package import ProofForm, ProofPackage
 from opfl_chain.protocol.ring import UnsignedWords
 from opfl_chain.protocol.shares import SharePackage, verify_components, verify_package
 from opfl_chain.protocol.widths import bytes32
@@ -83,7 +82,8 @@ class Checked:
     advice: Held | None
     proof: ProofPackage | None
     leaves: bytes
-    """A digest of all leaf hashes. Members compare it, so that all hold parts of one sharing."""
+    """A digest of all leaf hashes but those of a proof. Members compare it before they meet inside
+    MPC, so that all hold parts of one sharing."""
 
 
 def check_delivery(expected: Expected, claim: Claim, delivery: Delivery | None) -> Checked:
@@ -116,17 +116,8 @@ def check_delivery(expected: Expected, claim: Claim, delivery: Delivery | None) 
             raise DeliveryMissing(f"client {claim.client} is audited and delivered no proof")
         delivery.proof.verify(expected.proof)
         proof = delivery.proof
-    leaves = joint_digest(
-        [leaf for package in packages for leaf in package.leaf_hashes],
-        proof.leaves if proof else None,
-    )
+    leaves = keccak256(*(leaf for package in packages for leaf in package.leaf_hashes))
     return Checked(gradient, training_input, advice, proof, leaves)
-
-
-def joint_digest(leaf_hashes: Sequence[bytes], proof: ProofLeaves | None) -> bytes:
-    """Return a digest of all leaf hashes: those of the packages in order, and of the proof."""
-    digest = keccak256(*leaf_hashes)
-    return keccak256(digest, proof.digest) if proof is not None else digest
 
 
 def _checked_input(expected: Expected, claim: Claim, delivered: InputDelivery) -> Held:

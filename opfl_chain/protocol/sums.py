@@ -2,7 +2,8 @@
 
 Members first tell each other the hashes of the two components that each holds of the sum, so that
 all know which are agreed; the words follow by their hashes. Where two holders differ, a standby
-adds up this one component from leaf-bound words, and so says who lies.
+adds up this one component from leaf-bound words, and so says who lies. Where one is away it adds
+up too: what one holder alone states may be the sum of anything.
 """
 
 from __future__ import annotations
@@ -81,18 +82,26 @@ class AgreedSum:
     """What is agreed about the components of a sum."""
 
     hashes: dict[int, bytes]
-    """The hash of each component that is agreed: by both holders, or by one if the other is away,
-    or by one and the referee if they differ."""
+    """The hash of each component that two state: both holders, or one and the referee."""
     disputes: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    """The components about which holders differ, and their seats: one of them lies."""
+    """The components about which holders differ, and their seats: one of them lies. One seat if the
+    referee contradicts the only holder that stated something."""
+    unconfirmed: tuple[int, ...] = ()
+    """The components that fewer than two state."""
     liars: tuple[int, ...] = ()
     """The seats that are shown to lie."""
+
+    @property
+    def for_referee(self) -> tuple[int, ...]:
+        """The components that a standby must add up before the sum is opened."""
+        return tuple(sorted({*self.disputes, *self.unconfirmed}))
 
 
 def agree(parts: Mapping[int, Stated], judged: Mapping[int, bytes] | None = None) -> AgreedSum:
     """Return which components of a sum are agreed, from what members stated, by seat."""
     hashes: dict[int, bytes] = {}
     disputes: dict[int, tuple[int, ...]] = {}
+    unconfirmed: list[int] = []
     liars: set[int] = set()
     for index in range(COMPONENTS):
         said = {
@@ -101,11 +110,13 @@ def agree(parts: Mapping[int, Stated], judged: Mapping[int, bytes] | None = None
             if index in held_indices(seat)
         }
         found = weigh(said)
-        if found.disputed and judged:
+        if judged and not found.is_confirmed:
             found = weigh(said, judged.get(index))
         liars.update(found.liars)
         if found.disputed:
             disputes[index] = found.disputed
-        elif found.word is not None:
+        elif found.is_confirmed and found.word is not None:
             hashes[index] = found.word
-    return AgreedSum(hashes, disputes, tuple(sorted(liars)))
+        else:
+            unconfirmed.append(index)
+    return AgreedSum(hashes, disputes, tuple(unconfirmed), tuple(sorted(liars)))

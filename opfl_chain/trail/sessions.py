@@ -7,8 +7,6 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from opfl_chain.chain.bindings.events import MemberPenalised
-from opfl_chain.chain.bindings.types import MemberFault
 from opfl_chain.protocol.audit_exchange import (
     Conclusion,
     RefereeReveal,
@@ -77,17 +75,9 @@ def _session(
     reveals: dict[int, Reveal] = {}
     referee: RefereeReveal | None = None
     unusable: dict[Address, str] = {}
-    equivocators = {
-        entry.event.member
-        for entry in round_.of(MemberPenalised)
-        if entry.event.fault is MemberFault.EQUIVOCATION
-    }
     for slot in (*SPOKEN, Slot.REFEREE):
         for message in slots.get(slot, []):
             author = history.roster[message.number]
-            if author in equivocators:
-                unusable[author] = "it signed two different messages in one slot"
-                continue
             try:
                 if slot == Slot.REFEREE:
                     referee = referee or RefereeReveal.decode(message.body, message.number)

@@ -59,7 +59,11 @@ def stated_cases() -> list[tuple[str, dict[int, list[bytes]], dict[int, bytes]]]
     return [
         ("all agree", honest, {}),
         ("one is away", {0: honest[0], 2: honest[2]}, {}),
+        ("one is away, and a referee confirms", {0: honest[0], 2: honest[2]}, {1: h[1], 2: h[2]}),
+        ("one is away, and one lies", {0: [lie[0], h[1]], 2: honest[2]}, {}),
+        ("one is away, one lies, referee", {1: [lie[0], h[2]], 2: honest[2]}, {0: h[0], 1: h[1]}),
         ("two are away", {0: honest[0]}, {}),
+        ("a referee by itself", {0: honest[0]}, dict(enumerate(h))),
         ("one lies about a component", lying, {}),
         ("a referee names the liar", lying, {1: h[1]}),
         ("a referee sides with nobody", lying, {1: lie[1]}),
@@ -69,15 +73,16 @@ def stated_cases() -> list[tuple[str, dict[int, list[bytes]], dict[int, bytes]]]
 
 
 def agreement(why: str, parts: dict[int, list[bytes]], judged: dict[int, bytes]) -> Vector:
-    agreed, disputes, liars = spec.agree_sum(parts, judged)
+    found = spec.agree_sum(parts, judged)
     return {
-        "agreed": list(agreed.values()),
-        "agreedComponents": list(agreed),
-        "disputed": list(disputes),
-        "disputedSeats": list(disputes.values()),
+        "agreed": list(found["agreed"].values()),
+        "agreedComponents": list(found["agreed"]),
+        "disputed": list(found["disputes"]),
+        "disputedSeats": list(found["disputes"].values()),
         "judged": spec.encode_judged(judged),
-        "liars": sorted(liars),
+        "liars": found["liars"],
         "seats": list(parts),
         "stated": [b"OPFU\x02" + b"".join(each) for each in parts.values()],
+        "unconfirmed": found["unconfirmed"],
         "why": why,
     }

@@ -15,30 +15,36 @@ HONEST, CHEATING, COMPLAINED = CLIENTS
 ROUND, JOB = 5, 7
 OPENING = word("opening of an exchange")
 LIAR = 2
-Words = tuple[bytes, list[int], list[int]]
+Words = tuple[list[int], list[int]]
 
 
 def words_of(seat: int, proof: SmallProof) -> Words:
     own, following = (proof.answer(k) for k in spec.held_by(seat))
-    return proof.states[-1], own, following
+    return own, following
 
 
 def changed(said: Words, component: int) -> Words:
     """Words that differ on the member's own component (0), or the following one (1)."""
-    state, *answers = said
-    answers[component] = [(answers[component][0] + 1) % spec.P, *answers[component][1:]]
-    return state, answers[0], answers[1]
+    own, following = ([(x + (k == component)) % spec.P, *more] for k, (x, *more) in enumerate(said))
+    return own, following
+
+
+def forged(told: dict[int, list[int]], component: int) -> list[int]:
+    """A word on a component with which those on the others accept, whatever they are."""
+    left, right, product, rest = (
+        sum(words) for words in zip(*(told[k] for k in told if k != component), strict=True)
+    )
+    return [0, 0, (left * right - product) % spec.P, -rest % spec.P]
 
 
 def conclusion(
     why: str,
     rows: dict[int, Any],
     said: dict[int, Words],
-    state: bytes,
     standing: set[int] = frozenset(),
     referee: dict[int, list[int]] | None = None,
 ) -> Vector:
-    found = spec.conclude(rows, said, state, standing, referee or {})
+    found = spec.conclude(rows, said, standing, referee or {})
     return {
         "disputed": list(found["disputes"]),
         "disputedSeats": list(found["disputes"].values()),
@@ -50,7 +56,6 @@ def conclusion(
         "reports": [spec.encode_report(s, bytes(32), {HONEST: row}) for s, row in rows.items()],
         "seats": list(rows),
         "standing": sorted(standing),
-        "state": state,
         "unconfirmed": found["unconfirmed"],
         "why": why,
         "words": [spec.encode_words(s, {HONEST: each}) for s, each in said.items()],
@@ -63,40 +68,41 @@ def conclusions() -> list[Vector]:
     found = []
     for name, proof in (("good", SmallProof(0, [])), ("bad", SmallProof(1, []))):
         said = {seat: words_of(seat, proof) for seat in range(3)}
-        state, digest = proof.states[-1], word("digest of leaf hashes")
         answers = {k: proof.answer(k) for k in range(3)}
         complaint = spec.file_complaint(SECRETS[LIAR], LIAR, spec.public_key(7), word("context"))
 
-        def rows(said: dict[int, Words], digest: bytes = digest) -> dict[int, tuple[bytes, bytes]]:
-            return {s: (digest, spec.words_commitment(s, each)) for s, each in said.items()}
+        def rows(said: dict[int, Words]) -> dict[int, bytes]:
+            return {s: spec.words_commitment(s, each) for s, each in said.items()}
 
         own = {**said, LIAR: changed(said[LIAR], 0)}
         both = {**said, LIAR: changed(own[LIAR], 1)}
-        elsewhere = {**said, LIAR: (word("another state"), *said[LIAR][1:])}
         away = {seat: said[seat] for seat in range(3) if seat != LIAR}
-        wrong = {k: changed((state, answer, answer), 0)[1] for k, answer in answers.items()}
+        wrong = {k: changed((answer, answer), 0)[0] for k, answer in answers.items()}
+        # Member 1 is away: nobody else answers for component 2, and a client can tell the rest.
+        alone = {0: said[0], LIAR: (forged(answers, LIAR), said[LIAR][1])}
         found += [
-            conclusion(f"{name} step, all agree", rows(said), said, state),
-            conclusion(f"{name} step, member 2 is away", rows(away), away, state),
-            conclusion(f"{name} step, member 2 says no words", rows(said), away, state),
-            conclusion(f"{name} step, 2 away, referee", rows(away), away, state, referee=answers),
-            conclusion(f"{name} step, 2 away, bad referee", rows(away), away, state, referee=wrong),
-            conclusion(f"{name} step, member 2 lies", rows(own), own, state),
-            conclusion(f"{name} step, 2 lies, referee", rows(own), own, state, referee=answers),
-            conclusion(f"{name} step, 2 lies on both", rows(both), both, state, referee=answers),
-            conclusion(f"{name} step, 2 breaks its commitment", rows(said), own, state),
-            conclusion(f"{name} step, another transcript", rows(elsewhere), elsewhere, state),
+            conclusion(f"{name} step, all agree", rows(said), said),
+            conclusion(f"{name} step, member 2 is away", rows(away), away),
+            conclusion(f"{name} step, member 2 says no words", rows(said), away),
+            conclusion(f"{name} step, 2 away, referee", rows(away), away, referee=answers),
+            conclusion(f"{name} step, 2 away, bad referee", rows(away), away, referee=wrong),
+            conclusion(f"{name} step, 1 away, 2 forges", rows(alone), alone),
+            conclusion(
+                f"{name} step, 1 away, 2 forges, referee", rows(alone), alone, referee=answers
+            ),
+            conclusion(f"{name} step, member 2 lies", rows(own), own),
+            conclusion(f"{name} step, 2 lies, referee", rows(own), own, referee=answers),
+            conclusion(f"{name} step, 2 lies on both", rows(both), both, referee=answers),
+            conclusion(f"{name} step, 2 breaks its commitment", rows(said), own),
             conclusion(
                 f"{name} step, a complaint that does not stand",
                 {**rows(away), LIAR: complaint},
                 away,
-                state,
             ),
             conclusion(
                 f"{name} step, a complaint that stands",
                 {**rows(away), LIAR: complaint},
                 away,
-                state,
                 {LIAR},
             ),
         ]
@@ -105,11 +111,6 @@ def conclusions() -> list[Vector]:
 
 def exchange() -> Vector:
     proofs = {HONEST: SmallProof(0, []), CHEATING: SmallProof(1, []), COMPLAINED: SmallProof(0, [])}
-    leaves = [words(f"leaf of client {client}", 6) for client in CLIENTS]
-    digests = [
-        spec.delivered_digest(each, proofs[client].leaves)
-        for client, each in zip(CLIENTS, leaves, strict=True)
-    ]
     n = len(CLIENTS)
     gradients, roots = words("exchanged gradient", n), words("root", n)
     lines = [
@@ -122,11 +123,7 @@ def exchange() -> Vector:
     subject = spec.exchange_subject(policy, boundary, lines, weights, statement, answers)
     told = [{c: words_of(seat, proof) for c, proof in proofs.items()} for seat in range(3)]
     rows: list[dict[int, Any]] = [
-        {
-            c: (digest, spec.words_commitment(seat, told[seat][c]))
-            for c, digest in zip(CLIENTS, digests, strict=True)
-        }
-        for seat in range(3)
+        {c: spec.words_commitment(seat, told[seat][c]) for c in CLIENTS} for seat in range(3)
     ]
     rows[LIAR][COMPLAINED] = spec.file_complaint(
         SECRETS[LIAR], LIAR, spec.public_key(7), word("context")
@@ -136,24 +133,21 @@ def exchange() -> Vector:
     revealed = [spec.encode_words(seat, told[seat]) for seat in range(3)]
     separator = spec.domain_separator(CHAIN_ID, JOBS)
     given, round_id = words("exchanged input", n), spec.round_id(JOB, ROUND)
-    honest = proofs[HONEST]
     return {
         "answerHashes": answers,
         "boundaryHash": boundary,
         "chainId": CHAIN_ID,
         "clientIndices": CLIENTS,
-        "commitments": [rows[seat][HONEST][1] for seat in range(3)],
+        "commitments": [rows[seat][HONEST] for seat in range(3)],
         "conclusions": conclusions(),
         "contexts": [
             spec.proof_context(separator, round_id, OPENING, client, gradients[i], given[i])
             for i, client in enumerate(CLIENTS)
         ],
         "datasetRoots": roots,
-        "digests": digests,
         "gradientCommitments": gradients,
         "inputCommitments": given,
         "job": JOB,
-        "leaves": leaves,
         "messageDigests": [
             [
                 spec.round_statement_digest(
@@ -165,15 +159,13 @@ def exchange() -> Vector:
         ],
         "opening": OPENING,
         "policyHash": policy,
-        "proofLeaves": [proofs[client].leaves for client in CLIENTS],
         "reports": reports,
         "revealed": revealed,
         "round": ROUND,
         "roundId": str(round_id),
-        "state": honest.states[-1],
         "statementHash": statement,
         "subject": subject,
         "verifyingContract": JOBS,
         "weights": weights,
-        "words": [spec.field_bytes(x + y) for _, x, y in (told[s][HONEST] for s in range(3))],
+        "words": [spec.field_bytes(x + y) for x, y in (told[s][HONEST] for s in range(3))],
     }

@@ -31,10 +31,8 @@ COMPLAINTS = [
     file_complaint(key, seat, SEALING_KEYS[seat - 1].public, CONTEXT)
     for seat, key in enumerate(SEALING_KEYS)
 ]
-WORDS = Answers(1, bytes(range(32)), Answer(1, 2, 3, 4), Answer(5, 6, 7, 2**127 - 2))
-REPORT = Report(
-    1, bytes(32), {2: ReportRow(b"\1" * 32, WORDS.commitment), 3: COMPLAINTS[1], 9: COMPLAINTS[1]}
-)
+WORDS = Answers(1, Answer(1, 2, 3, 4), Answer(5, 6, 7, 2**127 - 2))
+REPORT = Report(1, bytes(32), {2: ReportRow(WORDS.commitment), 3: COMPLAINTS[1], 9: COMPLAINTS[1]})
 
 
 def decode_complaint(data: bytes) -> Complaint:

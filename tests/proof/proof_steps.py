@@ -281,17 +281,17 @@ def answers_to(
     of_gradient = components(step.gradient if gradient is None else gradient, 1)
     of_input = components(step.inputs if inputs is None else inputs, 5)
     found: dict[int, Answer] = {}
-    digests = set()
+    leaves = set()
     for rank, sent in enumerate(packages):
         package = ProofPackage.decode(sent.encode(), form, rank)
         package.verify(form)
-        digests.add(package.leaves.digest)
+        leaves.add(package.leaves.hashes)
         query = Query.of(step.statement, context, package.leaves, tossed)
         for part in package.held:
             answer = query.answer(part, of_gradient[part.index], of_input[part.index])
             sent_answer = Answer.decode(answer.encode())
             assert found.setdefault(part.index, sent_answer) == sent_answer
-    assert len(digests) == 1
+    assert len(leaves) == 1
     return [found[index] for index in range(3)]
 
 

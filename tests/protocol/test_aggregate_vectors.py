@@ -58,6 +58,7 @@ def test_agreements():
         assert found.hashes == dict(columns(case, "agreedComponents", "agreed")), case["why"]
         disputes = {k: list(seats) for k, seats in found.disputes.items()}
         assert disputes == dict(columns(case, "disputed", "disputedSeats")), case["why"]
+        assert list(found.unconfirmed) == case["unconfirmed"], case["why"]
         assert list(found.liars) == case["liars"], case["why"]
 
 

@@ -29,24 +29,26 @@ from opfl_chain.protocol.sealing import derived_key, file_complaint
 from opfl_chain.protocol.shares import held_indices
 from opfl_chain.protocol.verdict import Outcome
 
-STATE, ELSEWHERE = b"t" * 32, b"e" * 32
+FACTS = b"s" * 32
 MODULUS = 2**127 - 1
 GOOD = {0: Answer(1, 2, 20, 5), 1: Answer(3, 1, 1, 7), 2: Answer(0, 1, MODULUS - 5, MODULUS - 12)}
 BAD = {**GOOD, 1: replace(GOOD[1], rest=8)}
 """Answers to the three components: of GOOD the sums fulfil left * right = product and rest = 0."""
-LEAVES = b"l" * 32
 SEATS = range(3)
 COMPLAINT = {
     seat: file_complaint(
-        derived_key(bytes([seat]) * 32, b"member"), seat, derived_key(b"c" * 32, b"x").public, STATE
+        derived_key(bytes([seat]) * 32, b"member"),
+        seat,
+        derived_key(b"c" * 32, b"x").public,
+        FACTS,
     )
     for seat in SEATS
 }
 
 
-def words_of(seat: int, answers: Mapping[int, Answer], state: bytes = STATE) -> Answers:
+def words_of(seat: int, answers: Mapping[int, Answer]) -> Answers:
     own, following = held_indices(seat)
-    return Answers(seat, state, answers[own], answers[following])
+    return Answers(seat, answers[own], answers[following])
 
 
 def lie(answer: Answer, by: int = 1) -> Answer:
@@ -56,33 +58,38 @@ def lie(answer: Answer, by: int = 1) -> Answer:
 def ways_of(seat: int, true: Mapping[int, Answer]) -> Iterator[tuple[Row | None, Answers | None]]:
     """All that a liar can put into its report and its words, as far as it makes a difference.
 
-    It may know the true words of everybody, and add an error that makes bad ones accept.
+    It may know the true words of everybody, and add an error that makes bad ones accept: its client
+    tells it.
     """
     versions = []
     for first, second in product((0, 1, -1), repeat=2):
         own, following = held_indices(seat)
         told = {**true, own: lie(true[own], first), following: lie(true[following], second)}
         versions.append(words_of(seat, told))
-    versions.append(words_of(seat, true, ELSEWHERE))
     yield None, None
     yield COMPLAINT[seat], None
     for committed in versions:
-        yield ReportRow(LEAVES, committed.commitment), None
+        yield ReportRow(committed.commitment), None
         yield COMPLAINT[seat], committed
         yield None, committed
         for revealed in versions:
-            yield ReportRow(LEAVES, committed.commitment), revealed
+            yield ReportRow(committed.commitment), revealed
 
 
 def sessions(
-    true: Mapping[int, Answer],
+    true: Mapping[int, Answer], away: int | None = None
 ) -> Iterator[tuple[int, dict[int, Row], dict[int, Answers]]]:
-    """Every session with one liar: its seat, and what everybody knows of all three members."""
+    """Every session with one liar: its seat, and what everybody knows of all three members.
+
+    One that is honest may be away.
+    """
     for liar in SEATS:
-        honest = [seat for seat in SEATS if seat != liar]
+        honest = [seat for seat in SEATS if seat not in (liar, away)]
+        if liar == away:
+            continue
         for row, words in ways_of(liar, true):
             rows: dict[int, Row] = {
-                seat: ReportRow(LEAVES, words_of(seat, true).commitment) for seat in honest
+                seat: ReportRow(words_of(seat, true).commitment) for seat in honest
             }
             said = {seat: words_of(seat, true) for seat in honest}
             if row is not None:
@@ -94,8 +101,8 @@ def sessions(
 
 def test_the_answers_of_these_tests_are_good_and_bad() -> None:
     for answers, outcome in ((GOOD, Outcome.PASSED), (BAD, Outcome.OUTSIDE)):
-        rows = {s: ReportRow(LEAVES, words_of(s, answers).commitment) for s in SEATS}
-        found = conclude(rows, {s: words_of(s, answers) for s in SEATS}, STATE)
+        rows = {s: ReportRow(words_of(s, answers).commitment) for s in SEATS}
+        found = conclude(rows, {s: words_of(s, answers) for s in SEATS})
         assert found == Conclusion(outcome)
 
 
@@ -105,7 +112,7 @@ def test_no_liar_turns_an_audit(true: dict[int, Answer]) -> None:
     right = Outcome.PASSED if true is GOOD else Outcome.OUTSIDE
     seen = set()
     for liar, rows, said in sessions(true):
-        found = conclude(rows, said, STATE)
+        found = conclude(rows, said)
         assert found.outcome in (right, None)
         assert set(found.liars) <= {liar}
         assert all(liar in dispute.seats for dispute in found.disputes)
@@ -113,13 +120,60 @@ def test_no_liar_turns_an_audit(true: dict[int, Answer]) -> None:
     assert len(seen) > 5  # the ways are not all the same
 
 
+@pytest.mark.parametrize("away", SEATS)
+@pytest.mark.parametrize("true", [GOOD, BAD], ids=["good", "bad"])
+def test_no_liar_turns_an_audit_while_an_honest_member_is_away(
+    true: dict[int, Answer], away: int
+) -> None:
+    """Two words on every component are those of both holders, or of one and the referee."""
+    right = Outcome.PASSED if true is GOOD else Outcome.OUTSIDE
+    turned = set()
+    for liar, rows, said in sessions(true, away):
+        before = conclude(rows, said)
+        assert before.outcome is None
+        asked = {index: true[index] for index in before.for_referee}
+        found = conclude(rows, said, referee=asked)
+        assert found.outcome in (right, None)
+        assert set(found.liars) <= {liar}
+        turned.add(with_unconfirmed_words(rows, said))
+    assert turned == {Outcome.PASSED, Outcome.OUTSIDE, None}
+
+
+def with_unconfirmed_words(rows: Mapping[int, Row], said: Mapping[int, Answers]) -> Outcome | None:
+    """Conclude with the defence off: a word that nobody confirms counts."""
+    words: list[Answer] = []
+    for index in SEATS:
+        holders = [
+            each
+            for each in said.values()
+            if index in each.by_component() and rows.get(each.seat) == ReportRow(each.commitment)
+        ]
+        word = weigh({each.seat: each.by_component()[index] for each in holders}).word
+        if word is None:
+            return None
+        words.append(word)
+    return Outcome.PASSED if accepts(words) else Outcome.OUTSIDE
+
+
+@pytest.mark.parametrize("true", [GOOD, BAD], ids=["good", "bad"])
+def test_an_absent_member_stops_no_audit_that_a_standby_confirms(true: dict[int, Answer]) -> None:
+    right = Outcome.PASSED if true is GOOD else Outcome.OUTSIDE
+    for away in SEATS:
+        said = {seat: words_of(seat, true) for seat in SEATS if seat != away}
+        rows: dict[int, Row] = {seat: ReportRow(each.commitment) for seat, each in said.items()}
+        before = conclude(rows, said)
+        assert (before.outcome, before.for_referee) == (None, tuple(sorted(held_indices(away))))
+        asked = {index: true[index] for index in before.for_referee}
+        assert conclude(rows, said, referee=asked) == Conclusion(right)
+
+
 @pytest.mark.parametrize("true", [GOOD, BAD], ids=["good", "bad"])
 def test_with_an_honest_referee_every_audit_is_decided(true: dict[int, Answer]) -> None:
     right = Outcome.PASSED if true is GOOD else Outcome.OUTSIDE
     for liar, rows, said in sessions(true):
-        before = conclude(rows, said, STATE)
+        before = conclude(rows, said)
         asked = {index: true[index] for index in before.for_referee}
-        found = conclude(rows, said, STATE, referee=asked)
+        found = conclude(rows, said, referee=asked)
         assert found.outcome is right
         assert set(found.liars) <= {liar}
         if before.disputes:
@@ -134,52 +188,65 @@ def test_no_bad_referee_turns_an_audit_in_which_all_seats_are_honest(
     right = Outcome.PASSED if true is GOOD else Outcome.OUTSIDE
     for away, lies in product((None, *SEATS), product((0, 1, -1), repeat=3)):
         present = [seat for seat in SEATS if seat != away]
-        rows: dict[int, Row] = {s: ReportRow(LEAVES, words_of(s, true).commitment) for s in present}
+        rows: dict[int, Row] = {s: ReportRow(words_of(s, true).commitment) for s in present}
         said = {seat: words_of(seat, true) for seat in present}
         judged = {k: lie(true[k], by) for k, by in enumerate(lies)}
-        found = conclude(rows, said, STATE, referee=judged)
+        found = conclude(rows, said, referee=judged)
         assert found.outcome in (right, None)
-        assert found.outcome is right or (true is BAD and away is not None)
+        assert found.outcome is right or away is not None
         assert found.liars == ()
 
 
 def test_one_member_alone_decides_nothing() -> None:
     for seat, true in product(SEATS, (GOOD, BAD)):
-        rows: dict[int, Row] = {seat: ReportRow(LEAVES, words_of(seat, true).commitment)}
-        found = conclude(rows, {seat: words_of(seat, true)}, STATE)
+        rows: dict[int, Row] = {seat: ReportRow(words_of(seat, true).commitment)}
+        found = conclude(rows, {seat: words_of(seat, true)})
         assert found.outcome is None and found.for_referee == (0, 1, 2)
-        judged = conclude(rows, {seat: words_of(seat, true)}, STATE, referee=true)
+        judged = conclude(rows, {seat: words_of(seat, true)}, referee=true)
         assert judged.outcome is None  # a referee by itself says nothing
 
 
-def test_without_confirmation_an_absence_would_charge_an_honest_client() -> None:
-    """The defence off: what is left of words decides. The one who stays lies, the other is away."""
+@pytest.mark.parametrize(
+    ("true", "error", "turned"),
+    [(GOOD, 1, Outcome.OUTSIDE), (BAD, -1, Outcome.PASSED)],
+    ids=["good", "bad"],
+)
+def test_without_confirmation_one_word_would_turn_an_audit(
+    true: dict[int, Answer], error: int, turned: Outcome
+) -> None:
+    """Its other holder is away. The word is forged with the client's help: it knows all answers."""
     liar, there = 1, 2
-    told = {**GOOD, 1: lie(GOOD[1])}
-    said = {liar: words_of(liar, told), there: words_of(there, GOOD)}
-    rows: dict[int, Row] = {s: ReportRow(LEAVES, each.commitment) for s, each in said.items()}
-    found = conclude(rows, said, STATE)
+    said = {
+        liar: words_of(liar, {**true, 1: lie(true[1], error)}),
+        there: words_of(there, true),
+    }
+    rows: dict[int, Row] = {seat: ReportRow(each.commitment) for seat, each in said.items()}
+    assert with_unconfirmed_words(rows, said) is turned
+    found = conclude(rows, said)
     assert found.outcome is None and found.unconfirmed == (0, 1)
-    words = [weigh({liar: told[k]} if k == 1 else {there: GOOD[k]}).word for k in SEATS]
-    assert None not in words and not accepts([word for word in words if word])
+    judged = conclude(rows, said, referee={index: true[index] for index in found.for_referee})
+    assert judged.outcome is None and judged.liars == ()  # the referee's word against one
+    assert [(each.component, each.seats) for each in judged.disputes] == [(1, (liar,))]
 
 
 def test_words_that_break_their_commitment_are_a_lie_and_count_for_nothing() -> None:
     """Else who speaks last would choose its words after all others'."""
-    rows: dict[int, Row] = {s: ReportRow(LEAVES, words_of(s, BAD).commitment) for s in SEATS}
+    rows: dict[int, Row] = {s: ReportRow(words_of(s, BAD).commitment) for s in SEATS}
     said = {s: words_of(s, BAD) for s in SEATS}
     said[1] = replace(said[1], own=lie(said[1].own, -1))  # would accept, were it believed
-    found = conclude(rows, said, STATE)
+    found = conclude(rows, said)
     assert (found.outcome, found.liars, found.unconfirmed) == (None, (1,), (1, 2))
 
 
 def test_a_standing_complaint_ends_the_audit_without_an_answer() -> None:
-    rows: dict[int, Row] = {s: ReportRow(LEAVES, words_of(s, GOOD).commitment) for s in SEATS}
+    rows: dict[int, Row] = {s: ReportRow(words_of(s, GOOD).commitment) for s in SEATS}
     rows[2] = COMPLAINT[2]
     said = {s: words_of(s, GOOD) for s in (0, 1)}
-    assert conclude(rows, said, STATE, standing=[2]) == Conclusion(Outcome.UNANSWERED)
-    framed = conclude(rows, said, STATE)
-    assert framed.outcome is Outcome.PASSED and framed.liars == (2,)
+    assert conclude(rows, said, standing=[2]) == Conclusion(Outcome.UNANSWERED)
+    framed = conclude(rows, said)
+    assert framed.outcome is None and framed.liars == (2,)
+    judged = conclude(rows, said, referee={index: GOOD[index] for index in framed.for_referee})
+    assert judged.outcome is Outcome.PASSED and judged.liars == (2,)
 
 
 def test_the_verdict_has_who_is_not_audited_and_who_passed() -> None:
@@ -197,12 +264,12 @@ def test_the_verdict_has_who_is_not_audited_and_who_passed() -> None:
 
 TOLD = {
     seat: (
-        Report(seat, STATE, {4: ReportRow(LEAVES, words_of(seat, GOOD).commitment)}),
+        Report(seat, FACTS, {4: ReportRow(words_of(seat, GOOD).commitment)}),
         Reveal(seat, {4: words_of(seat, GOOD)}),
     )
     for seat in SEATS
 }
-SILENT = Report(1, STATE, {}), Reveal(1, {})
+SILENT = Report(1, FACTS, {}), Reveal(1, {})
 
 
 def shirking(
@@ -235,9 +302,9 @@ def test_member_that_says_less_than_it_could_shirks(
 
 def test_answer_that_another_seat_could_not_open_either_blames_nobody() -> None:
     """A client can spoil a component of two seats, and the third one finds nothing wrong."""
-    unopened = Report(2, STATE, {4: COMPLAINT[2]}), Reveal(2, {})
+    unopened = Report(2, FACTS, {4: COMPLAINT[2]}), Reveal(2, {})
     assert shirking((1, SILENT), (2, unopened)) == set()
-    assert shirking((1, SILENT), (2, (Report(2, STATE, {}), Reveal(2, {})))) == set()
+    assert shirking((1, SILENT), (2, (Report(2, FACTS, {}), Reveal(2, {})))) == set()
 
 
 def test_member_that_took_its_seat_later_may_lack_keys() -> None:

@@ -18,13 +18,12 @@ from opfl_chain.protocol.audit_exchange import (
     conclude,
     proof_context,
 )
-from opfl_chain.protocol.delivery import Claim, joint_digest
+from opfl_chain.protocol.delivery import Claim
 from opfl_chain.protocol.echo import Slot
 from opfl_chain.protocol.errors import ProtocolError
 from opfl_chain.protocol.hashing import keccak256
 from opfl_chain.protocol.identifiers import round_id_of
 from opfl_chain.protocol.proof.folding import Answer
-from opfl_chain.protocol.proof.package import ProofLeaves
 from opfl_chain.protocol.sealing import Complaint
 from opfl_chain.protocol.statements import MemberMessage, SigningDomain
 
@@ -43,11 +42,6 @@ def test_contexts() -> None:
             DOMAIN.separator, round_id, VECTOR["opening"], client, gradient, given
         )
         assert found == context
-
-
-def test_digests_of_leaf_hashes() -> None:
-    for leaves, proof, digest in columns(VECTOR, "leaves", "proofLeaves", "digests"):
-        assert joint_digest(leaves, ProofLeaves(tuple(proof))) == digest
 
 
 def test_subject() -> None:
@@ -70,7 +64,7 @@ def test_subject() -> None:
 def test_commitments_to_words() -> None:
     for seat, (both, commitment) in enumerate(columns(VECTOR, "words", "commitments")):
         own, following = (Answer.decode(both[at : at + ANSWER_BYTES]) for at in (0, ANSWER_BYTES))
-        assert Answers(seat, VECTOR["state"], own, following).commitment == commitment
+        assert Answers(seat, own, following).commitment == commitment
 
 
 def test_messages_are_read_and_written() -> None:
@@ -106,7 +100,7 @@ def test_conclusions(case: dict[str, Any]) -> None:
     }
     referee = RefereeReveal.decode(case["referee"], 3)
     assert referee.encode() == case["referee"]
-    found = conclude(rows, words, case["state"], case["standing"], referee.answers.get(HONEST, {}))
+    found = conclude(rows, words, case["standing"], referee.answers.get(HONEST, {}))
     assert (found.outcome or 0) == case["outcome"]
     disputes = {each.component: list(each.seats) for each in found.disputes}
     assert disputes == dict(columns(case, "disputed", "disputedSeats"))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import product
+from itertools import permutations, product
 
 from opfl_chain.protocol.shares import held_indices
-from opfl_chain.protocol.sums import AgreedSum, agree
+from opfl_chain.protocol.sums import AgreedSum, Stated, agree
 
 SEATS = range(3)
 HASHES = {k: bytes([k + 1]) * 32 for k in SEATS}
@@ -30,7 +30,7 @@ def test_no_liar_makes_a_wrong_sum() -> None:
             assert set(found.hashes.items()) <= set(HASHES.items())
             assert all(liar in seats for seats in found.disputes.values())
             assert found.liars == ()
-            judged = agree(parts, {k: HASHES[k] for k in found.disputes})
+            judged = agree(parts, {k: HASHES[k] for k in found.for_referee})
             assert judged.hashes == HASHES
             assert judged.liars == ((liar,) if found.disputes else ())
 
@@ -39,9 +39,49 @@ def test_no_bad_referee_makes_a_wrong_sum() -> None:
     parts = {seat: stated(seat, HASHES) for seat in SEATS}
     for away in (None, *SEATS):
         present = {seat: each for seat, each in parts.items() if seat != away}
-        assert agree(present, dict.fromkeys(SEATS, LIES[0])) == AgreedSum(HASHES)
+        found = agree(present, dict.fromkeys(SEATS, LIES[0]))
+        assert set(found.hashes.items()) <= set(HASHES.items()) and found.liars == ()
+        assert (found == AgreedSum(HASHES)) == (away is None)
 
 
 def test_a_sum_of_one_member_is_not_complete() -> None:
-    found = agree({0: stated(0, HASHES)})
-    assert found.hashes == {0: HASHES[0], 1: HASHES[1]}
+    parts = {0: stated(0, HASHES)}
+    assert agree(parts) == AgreedSum({}, unconfirmed=(0, 1, 2))
+    assert agree(parts, HASHES) == AgreedSum({0: HASHES[0], 1: HASHES[1]}, unconfirmed=(2,))
+
+
+def test_no_liar_makes_a_wrong_sum_while_an_honest_member_is_away() -> None:
+    for liar, away in permutations(SEATS, 2):
+        (there,) = set(SEATS) - {liar, away}
+        own, following = held_indices(liar)
+        wrong = 0
+        for told in product((HASHES[own], *LIES), (HASHES[following], *LIES)):
+            parts = {there: stated(there, HASHES), liar: told}
+            found = agree(parts)
+            assert set(found.hashes.items()) <= set(HASHES.items())
+            asked = {k: HASHES[k] for k in found.for_referee}
+            judged = agree(parts, asked)
+            assert set(judged.hashes.items()) <= set(HASHES.items())
+            assert set(judged.liars) <= {liar}
+            wrong += with_unconfirmed_hashes(parts) not in (None, HASHES)
+        assert wrong
+
+
+def with_unconfirmed_hashes(parts: Mapping[int, Stated]) -> dict[int, bytes] | None:
+    """Agree with the defence off: what one holder alone states counts."""
+    found = agree(parts)
+    hashes = dict(found.hashes)
+    for index in found.unconfirmed:
+        for seat, said in parts.items():
+            if index in held_indices(seat):
+                hashes[index] = said[held_indices(seat).index(index)]
+    return hashes if len(hashes) == len(HASHES) else None
+
+
+def test_an_absent_member_stops_no_sum_that_a_standby_adds_up() -> None:
+    for away in SEATS:
+        parts = {seat: stated(seat, HASHES) for seat in SEATS if seat != away}
+        found = agree(parts)
+        assert found.for_referee == tuple(sorted(held_indices(away)))
+        judged = agree(parts, {k: HASHES[k] for k in found.for_referee})
+        assert judged == AgreedSum(HASHES)

@@ -14,7 +14,6 @@ from opfl_chain.protocol.statements import SigningDomain
 from opfl_chain.trail.history import History
 
 SUBJECT = b"\x05" * 32
-LEAVES = b"\x06" * 32
 ACCEPTED = Answer(2, 3, 6, 0), Answer(0, 0, 0, 0), Answer(0, 0, 0, 0)
 REJECTED = Answer(2, 3, 6, 1), *ACCEPTED[1:]
 
@@ -29,6 +28,8 @@ class Exchange:
     subjects: list[bytes] = field(default_factory=lambda: [SUBJECT] * 3)
     rows: list[dict] = field(default_factory=lambda: [{}, {}, {}])
     words: list[dict] = field(default_factory=lambda: [{}, {}, {}])
+    parts: dict = field(default_factory=dict)
+    """The true words on all components, by client."""
     judged: dict = field(default_factory=dict)
     """A standby's words, by client and component."""
 
@@ -57,11 +58,18 @@ class Exchange:
 
     def add(self, index, *, accepted):
         """Add the answer of a client to what all members say."""
-        parts = ACCEPTED if accepted else REJECTED
+        self.parts[index] = parts = ACCEPTED if accepted else REJECTED
         for seat in range(3):
             own, following = (parts[part] for part in held_indices(seat))
-            self.words[seat][index] = Answers(seat, b"\x07" * 32, own, following)
-            self.rows[seat][index] = ReportRow(LEAVES, self.words[seat][index].commitment)
+            self.words[seat][index] = Answers(seat, own, following)
+            self.rows[seat][index] = ReportRow(self.words[seat][index].commitment)
+
+    def confirm(self, seat):
+        """Have the standby say what a member would have said about all clients."""
+        self.judged = {
+            index: {component: parts[component] for component in held_indices(seat)}
+            for index, parts in self.parts.items()
+        }
 
     def change_words(self, seat, index, *, commit=True):
         """Change the words of a member on its own component, with or without its commitment."""
@@ -69,7 +77,7 @@ class Exchange:
         new = replace(old, own=replace(old.own, rest=old.own.rest + 1))
         self.words[seat][index] = new
         if commit:
-            self.rows[seat][index] = replace(self.rows[seat][index], commitment=new.commitment)
+            self.rows[seat][index] = ReportRow(new.commitment)
 
     def number_of(self, seat):
         """Return the roster number of the member in a seat."""

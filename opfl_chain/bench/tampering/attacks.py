@@ -11,7 +11,7 @@ from opfl_chain.adversaries.leak import corrected, guessing
 from opfl_chain.bench.tampering.contributions import CLIENT, Proved
 from opfl_chain.mpc.session.ranks import peers_of
 from opfl_chain.numerics.field import ELEMENT_BYTES, MODULUS
-from opfl_chain.protocol.audit_exchange import Answers, Report, Reveal, Row
+from opfl_chain.protocol.audit_exchange import Answers, Report, ReportRow, Reveal, Row
 from opfl_chain.protocol.errors import ProtocolError
 from opfl_chain.protocol.hashing import sha256
 from opfl_chain.protocol.proof.folding import Answer
@@ -63,7 +63,6 @@ class Tampering:
         self._random = random.Random(seed)
         self._own = proved.answers[rank]
         self._report = proved.report(rank)
-        self._row = replace(proved.row, commitment=self._own.commitment)
 
     def all(self) -> Iterator[Attack]:
         yield from self._bits_of_answers()
@@ -156,10 +155,9 @@ class Tampering:
                 _key(b"member"), self._rank, _key(b"client").public, self._noise(HASH_BYTES)
             ),
             "nothing found": None,
-            "other leaves": replace(self._row, leaves=self._noise(HASH_BYTES)),
-            "other commitment": replace(self._row, commitment=self._noise(HASH_BYTES)),
-            "a peer's commitment": replace(
-                self._row, commitment=self._proved.answers[peers_of(self._rank)[0]].commitment
+            "other commitment": ReportRow(self._noise(HASH_BYTES)),
+            "a peer's commitment": ReportRow(
+                self._proved.answers[peers_of(self._rank)[0]].commitment
             ),
         }
         for name, false in rows.items():
@@ -214,8 +212,8 @@ class Tampering:
         honest = Said(self._report.encode(), self._sheet(self._own.encode()))
         commitment = self._own.commitment
         if committed:
-            commitment = _commitment(self._rank, self._own.transcript, both)
-        report = self._reporting_row(replace(self._row, commitment=commitment)).encode()
+            commitment = _commitment(self._rank, both)
+        report = self._reporting_row(ReportRow(commitment)).encode()
         false = Said(report, self._sheet(both))
         said = {to: honest if only not in (None, to) else false for to in peers_of(self._rank)}
         return Attack(name, said, aims)
@@ -244,14 +242,14 @@ def _key(name: bytes) -> SealingKey:
     return derived_key(sha256(b"a benchmark's key"), name)
 
 
-def _commitment(rank: int, transcript: bytes, both: bytes) -> bytes:
+def _commitment(rank: int, both: bytes) -> bytes:
     """Commit to any bytes: those of no canonical answer as well."""
     half = len(both) // 2
     try:
         own, following = Answer.decode(both[:half]), Answer.decode(both[half:])
     except (ProtocolError, ValueError):
         return sha256(both)
-    return Answers(rank, transcript, own, following).commitment
+    return Answers(rank, own, following).commitment
 
 
 def _added(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
@@ -52,7 +52,6 @@ class Proved:
     gradient: SharedVector
     training_input: SharedVector
     answers: tuple[Answers, ...]
-    row: ReportRow
 
     @property
     def right(self) -> bool:
@@ -66,8 +65,7 @@ class Proved:
         return first + second + third
 
     def report(self, rank: int) -> Report:
-        row = replace(self.row, commitment=self.answers[rank].commitment)
-        return Report(rank, SUBJECT, {CLIENT: row})
+        return Report(rank, SUBJECT, {CLIENT: ReportRow(self.answers[rank].commitment)})
 
     def referee(self, components: Sequence[int]) -> dict[int, Answer]:
         """Return what a standby answers for components, from the words that it is handed."""
@@ -102,8 +100,7 @@ def contribution(
     context, entropy = secrets.token_bytes(HASH_BYTES), secrets.token_bytes(HASH_BYTES)
     rings = gradient.components, training_input.components
     packages = make(statement, context, entropy, *rings).prove().packages
-    leaves = packages[0].leaves
-    query = Query.of(statement, context, leaves)
+    query = Query.of(statement, context, packages[0].leaves)
     return Proved(
         client,
         name,
@@ -113,7 +110,6 @@ def contribution(
         gradient,
         training_input,
         tuple(_answers(rank, query, packages[rank], gradient, training_input) for rank in range(3)),
-        ReportRow(leaves.digest, bytes(HASH_BYTES)),
     )
 
 
@@ -134,4 +130,4 @@ def _answers(
 ) -> Answers:
     held = zip(package.held, gradient.held_by(rank), training_input.held_by(rank), strict=True)
     found = {part.index: query.answer(part, own, given) for part, own, given in held}
-    return Answers.of(rank, query, found)
+    return Answers.of(rank, found)

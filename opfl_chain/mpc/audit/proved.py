@@ -40,7 +40,7 @@ def examine(
         given = deliveries[claim.client].training_input
         context = context_of(claim, given.commitment if given else b"")
         answers = answer(expected.rank, statement, context, parts)
-        found[claim.client] = ReportRow(parts.leaves, answers.commitment), answers
+        found[claim.client] = ReportRow(answers.commitment), answers
     return found
 
 
@@ -59,4 +59,4 @@ def answer(rank: int, statement: Statement, context: bytes, found: Checked) -> A
         query = Query.of(statement, context, found.proof.leaves)
         held = zip(found.proof.held, found.gradient, found.training_input, strict=True)
         answers = [query.answer(part, gradient, words) for part, gradient, words in held]
-    return Answers.of(rank, query, dict(zip(held_indices(rank), answers, strict=True)))
+    return Answers.of(rank, dict(zip(held_indices(rank), answers, strict=True)))

@@ -67,11 +67,6 @@ class Query:
             after[STAGES:],
         )
 
-    @property
-    def transcript(self) -> bytes:
-        """The digest of everything that an answer depends on."""
-        return self.transcripts[-1].state
-
     def answer(
         self, part: ProofComponent, gradient: UnsignedWords, training_input: UnsignedWords
     ) -> Answer:

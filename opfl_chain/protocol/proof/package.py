@@ -80,11 +80,6 @@ class ProofLeaves:
 
     hashes: tuple[bytes, ...]
 
-    @property
-    def digest(self) -> bytes:
-        """A digest of all, which members compare: all hold parts of one sharing."""
-        return sha256(TAG_PROOF, b"leaves", *self.hashes)
-
     def transcripts(self, start: Transcript, tossed: Sequence[bytes] = ()) -> list[Transcript]:
         """Return the transcript after each stage; `tossed` are members' coins after each."""
         stages = len(self.hashes) - 2

@@ -1,14 +1,14 @@
 """Joint audits of proved steps: members exchange signed reports and words, and never meet.
 
 A member computes its words alone, stores them, and reports with a commitment to them. When all have
-reported it reveals them. Each component has two holders: where their words differ, or one was away
-and the client would be charged, a standby is given the key of that one component and answers too.
+reported it reveals them. Each component has two holders: where their words differ, or one was away,
+a standby is given the key of that one component and answers too.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from opfl_chain.chain.bindings.types import MemberFault
@@ -162,7 +162,11 @@ class ProvedAudits(JointAudits):
             return None
         reveals = readable(revealed.values, lambda seat, body: Reveal.decode(body, seat, indices))
         self._blame(hearing, {*reported.equivocators, *revealed.equivocators}, reports, reveals)
-        return self._conclude(hearing, claims, answers, reports, reveals, now)
+        concluded = self._conclude(hearing, claims, answers, reports, reveals, now)
+        if concluded is not None:
+            two = {Slot.REPORT: reported.equivocators, Slot.REVEAL: revealed.equivocators}
+            self._publish(hearing, two)
+        return concluded
 
     def _conclude(
         self,
@@ -195,21 +199,25 @@ class ProvedAudits(JointAudits):
                 return None
             if judged is not None:
                 found = ends_with(judged.answers)
-        self._publish(hearing)
         for client, each in found.items():
             self._name(hearing.round, client, each)
         return found
 
-    def _publish(self, hearing: Hearing) -> None:
+    def _publish(self, hearing: Hearing, equivocators: Mapping[Slot, Collection[int]]) -> None:
         """Append what members said in a session to a file that we may publish.
 
         Before the outcome is stored: a member killed in between publishes the same line again, and
-        none is missing of an outcome that it has.
+        none is missing of an outcome that it has. Who said two things in a slot has no word there.
         """
         parts, round_ = self._parts, hearing.round
         roster, said = list(parts.node.job.roster), []
-        seats, referee = parts.messages.seats(round_), self._referees.referee(round_)
-        authors = [(slot, seat) for slot in (Slot.REPORT, Slot.REVEAL) for seat in seats]
+        authors = [
+            (step, author)
+            for step in (Slot.REPORT, Slot.REVEAL)
+            for seat, author in enumerate(parts.messages.seats(round_))
+            if seat not in equivocators.get(step, ())
+        ]
+        referee = self._referees.referee(round_)
         if referee is not None:
             authors.append((Slot.REFEREE, referee))
         for step, author in authors:
@@ -239,7 +247,7 @@ class ProvedAudits(JointAudits):
                 delivery = self._parts.contributions.delivery(
                     round_, client, self._parts.judging.expected(seat), answers[client]
                 )
-                words[claim.client], leaves = self._words(round_, claim, delivery)
+                words[claim.client] = self._words(round_, claim, delivery)
             except DoesNotOpen as error:
                 _LOGGER.info("answer does not open", extra={"client": client, "why": str(error)})
                 if self._parts.contributions.is_sealed_to_us(round_):
@@ -250,7 +258,7 @@ class ProvedAudits(JointAudits):
             except ProtocolError as error:
                 _LOGGER.warning("answer refused", extra={"client": client, "why": str(error)})
                 continue
-            rows[claim.client] = ReportRow(leaves, words[claim.client].commitment)
+            rows[claim.client] = ReportRow(words[claim.client].commitment)
         sheet = Reveal(seat, words).encode()
         self._parts.store.keep_sheet(round_.opening, hearing.slot(Slot.REVEAL), sheet)
         return Report(seat, subject, rows)
@@ -261,12 +269,12 @@ class ProvedAudits(JointAudits):
         sheet = self._parts.store.sheet(hearing.round.opening, hearing.slot(Slot.REVEAL))
         return Reveal.decode(sheet, seat) if sheet is not None else Reveal(seat, {})
 
-    def _words(self, round_: RoundView, claim: Claim, delivery: Delivery) -> tuple[Answers, bytes]:
+    def _words(self, round_: RoundView, claim: Claim, delivery: Delivery) -> Answers:
         seat = self._parts.messages.seat(round_)
         checked = check_delivery(self._parts.judging.expected(seat), claim, delivery)
         given = delivery.training_input
         context = self.context(round_, claim, given.commitment if given else b"")
-        return answer(seat, self.statement(round_), context, checked), checked.leaves
+        return answer(seat, self.statement(round_), context, checked)
 
     def context(self, round_: RoundView, claim: Claim, input_commitment: bytes) -> bytes:
         """Name the contribution that a proof is about."""

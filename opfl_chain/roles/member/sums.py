@@ -95,7 +95,7 @@ class MemberSums:
             return None
         parts = readable(said.values, lambda _, body: decode_parts(body))
         agreed = agree(parts)
-        if agreed.disputes:
+        if agreed.for_referee:
             agreed = self._settled(round_, parts, agreed)
         for seat, member in enumerate(self._messages.seats(round_)):
             if seat not in parts and seat not in said.equivocators:
@@ -110,9 +110,11 @@ class MemberSums:
     def _settled(
         self, round_: RoundView, parts: Mapping[int, Stated], agreed: AgreedSum
     ) -> AgreedSum:
-        """Have the standby settle what members differ about, and note who lied."""
-        _LOGGER.warning("disputed sum", extra={"round": round_.number, "disputes": agreed.disputes})
-        judged = self._referees.judged_sum(round_, agreed.disputes)
+        """Have the standby add up what two do not agree about, and note who lied."""
+        if agreed.disputes:
+            disputes = agreed.disputes
+            _LOGGER.warning("disputed sum", extra={"round": round_.number, "disputes": disputes})
+        judged = self._referees.judged_sum(round_, agreed.for_referee)
         settled = agree(parts, judged or {})
         for seat in settled.liars:
             liar = self._messages.seats(round_)[seat]
