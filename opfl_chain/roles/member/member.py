@@ -140,7 +140,7 @@ class Member(Node):
         )
         self._hearings = HearingPlan(self, self.charges.subjects, self.store)
         self._beacon = BeaconDuty(self, self._bls_key, self.store, self.messages)
-        self._seats = SeatDuty(self)
+        self._seats = SeatDuty(self, self.store)
         self._round_driver = RoundDriver(self)
         self._audits = self._joint_audits()
         self._open.callback(self._audits.close)
