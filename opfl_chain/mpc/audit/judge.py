@@ -144,9 +144,7 @@ def judge(
     """
     rank = given.ranks[session.rank]
     expected = rules.expected(session.rank if rank is None else rank)
-    checked = (
-        check_deliveries(expected, claims, deliveries, report) if rank is not None else {}
-    )
+    checked = check_deliveries(expected, claims, deliveries, report) if rank is not None else {}
     found_sound = compare_findings(session, rules, weights, claims, checked, given)
     sound = parts_here(session, expected, given, found_sound, checked)
     unaudited = {claim: found for claim, found in sound.items() if not claim.audited}
@@ -261,10 +259,11 @@ def subject_of(
 ) -> bytes:
     """Return a digest of the facts that must be the same for all members."""
     facts = [
-        "given " + " ".join(map(str, given.ranks)),
         f"{c.client} {c.round_number} {c.commitment.hex()} {c.dataset_root.hex()} {c.audited:d}"
         for c in claims
     ]
+    if not given.is_as_sealed:
+        facts.append(f"given {given.ranks}")
     arrays = [np.ascontiguousarray(weights[name]).tobytes() for name in sorted(weights)]
     return keccak256(rules.policy.hash, rules.boundary.hash, "\n".join(facts).encode(), *arrays)
 

@@ -106,8 +106,8 @@ def parts_here(
             cut = slice(start, start + count)
             vectors.append((shared[0][cut], shared[1][cut]))
             start += count
-        gradient, training_input, advice = (*vectors, None, None)[:3]
-        found[claim] = Parts(gradient, training_input, advice)
+        training_input, advice = (*vectors[1:], None, None)[:2]
+        found[claim] = Parts(vectors[0], training_input, advice)
     return found
 
 

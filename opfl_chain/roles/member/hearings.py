@@ -185,8 +185,8 @@ class HearingPlan:
             attempt_end(self._node, round_, attempt),
         )
         now.has_come(end)  # the next attempt, if this one does not decide
-        if self._store.is_heard(round_.opening, attempt):
-            return None
+        if self._store.is_heard(round_.opening, attempt) or not now.has_seen(start):
+            return None  # who has the seats in a hearing is known when its first block was seen
         heard = as_heard(self._node, round_, attempt)
         if self._node.address not in self._node.view.seats_of(heard):
             return None

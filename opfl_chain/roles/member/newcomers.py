@@ -1,7 +1,8 @@
 """A standby that took a seat takes part in hearings on rounds that began without it.
 
 Each component has two holders, so the others can hand it everything that its seat held: the roll,
-bundles, and the keys of its two components. All of it is bound by the roll on chain.
+bundles, and the keys of its two components. All of it is bound by the roll on chain. Where members
+meet inside MPC they hand over no keys: there they share what they hold anew.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from opfl_chain.roles.member.requests import round_in
 from opfl_chain.roles.member.store import MemberStore
 from opfl_chain.roles.node import Node
 from opfl_chain.roles.view.view import RoundView
+from opfl_chain.rules.registry import rule_of
 from opfl_chain.transport.errors import TransportError
 from opfl_chain.transport.routes import Refusal, Request, Response, Route
 
@@ -68,6 +70,8 @@ class Newcomers:
     ) -> None:
         """Hand our keys of a bundle to those who took a seat next to ours since it was sealed."""
         seats = self._node.view.seats_of(heard)
+        if rule_of(self._node.job.boundary).tolerance(self._node.job.boundary) is None:
+            return
         if self._node.address not in seats or self.is_newcomer(heard, self._node.address):
             return
         own = seats.index(self._node.address)
