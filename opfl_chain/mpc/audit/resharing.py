@@ -86,6 +86,8 @@ def parts_here(
     """Return our parts of contributions in which nobody found a fault, shared anew if need be."""
     if given.is_as_sealed:
         return {claim: Parts.of(checked[claim]) for claim in claims}
+    if not claims:
+        return {}
     sizes = {claim: _sizes(expected, claim) for claim in claims}
     dealt = np.zeros(sum(map(sum, sizes.values())), np.uint64)
     own = given.ranks[session.rank]
@@ -98,7 +100,7 @@ def parts_here(
         dealt += np.concatenate(
             [held[place] for claim in claims for held in _vectors(checked[claim])]
         )
-    shared = session.call(share_anew, dealt=dealt) if claims else (dealt, dealt)
+    shared = session.call(share_anew, dealt=dealt)
     found, start = {}, 0
     for claim, counts in sizes.items():
         vectors: list[Held] = []
@@ -122,13 +124,19 @@ def share_anew(runtime: Runtime, *, dealt: UnsignedWords) -> tuple[UnsignedWords
     known = runtime.receive(before)
     if len(known) != SEED_BYTES:
         raise runtime.invalid(before, f"a seed of {len(known)} bytes instead of {SEED_BYTES}")
-    own = dealt + expand(seed, len(dealt)) - expand(known, len(dealt))
+    own = first_component(dealt, seed, known)
     runtime.send(before, own.astype("<u8").tobytes())
     following = runtime.receive(after)
     if len(following) != RING_WORD_BYTES * len(dealt):
         reason = f"{len(following)} bytes instead of {RING_WORD_BYTES * len(dealt)}"
         raise runtime.invalid(after, reason)
     return own, np.frombuffer(following, "<u8")
+
+
+def first_component(dealt: UnsignedWords, own: bytes, told: bytes) -> UnsignedWords:
+    """Return what a member deals, masked by its own seed and the one that it was told."""
+    masked: UnsignedWords = dealt + expand(own, len(dealt)) - expand(told, len(dealt))
+    return masked
 
 
 def _sizes(expected: Expected, claim: Claim) -> list[int]:
