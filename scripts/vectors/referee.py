@@ -108,7 +108,9 @@ def resharing() -> Vector:
     cases = []
     for each in given:
         dealt = [[components[k] for k in spec.dealt_by(seat, each)] for seat in range(3)]
-        sums = [[spec.signed(sum(at)) for at in zip(*([0] * 4, *parts))] for parts in dealt]
+        sums = [
+            [spec.signed(sum(at)) for at in zip([0] * 4, *parts, strict=True)] for parts in dealt
+        ]
         anew = [spec.first_component(sums[s], seeds[s], seeds[s - 1]) for s in range(3)]
         assert spec.reconstruct(anew) == spec.reconstruct(components)
         cases.append([spec.ring_bytes(part) for part in anew])

@@ -40,6 +40,7 @@ _LOGGER = logging.getLogger("opfl.committee")
 
 
 PartyOf = Callable[[Sequence[Address]], Party]
+"""Starts our process for MPC among the accounts on some seats."""
 
 
 class MeetingAudits(JointAudits):
@@ -48,7 +49,6 @@ class MeetingAudits(JointAudits):
     hearings_needed = 2
 
     def __init__(self, parts: MemberParts, party: PartyOf, join_seconds: float) -> None:
-        """`party` starts our process for MPC among the accounts on some seats."""
         self._parts = parts
         self._party = party
         self._join_seconds = join_seconds

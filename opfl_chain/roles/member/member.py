@@ -65,6 +65,7 @@ class Member(Node):
     MESSAGES: ClassVar[type[Messages]] = Messages
     ROLLS: ClassVar[type[RollDuty]] = RollDuty
     PROVED_AUDITS: ClassVar[type[ProvedAudits]] = ProvedAudits
+    MEETING_AUDITS: ClassVar[type[MeetingAudits]] = MeetingAudits
     SUMS: ClassVar[type[MemberSums]] = MemberSums
     SCHEMA: ClassVar[str] = member_store.SCHEMA + models.SCHEMA
 
@@ -151,7 +152,7 @@ class Member(Node):
         tolerance = rule_of(self.job.boundary).tolerance(self.job.boundary)
         if tolerance is not None:
             return self.PROVED_AUDITS(self.parts, self.referees, tolerance)
-        return MeetingAudits(self.parts, self._party, self._settings.mpc_join_seconds)
+        return self.MEETING_AUDITS(self.parts, self._party, self._settings.mpc_join_seconds)
 
     @property
     def done(self) -> bool:
