@@ -27,7 +27,7 @@ from vectors.model import model
 from vectors.penalties import deposits, penalties
 from vectors.profile import profile
 from vectors.proof import proof
-from vectors.referee import referee, seats
+from vectors.referee import referee, resharing, seats
 from vectors.ring_shares import packages, ring_shares
 from vectors.roll import lists, opening, roll
 from vectors.sampling import sampling
@@ -66,6 +66,7 @@ MAKERS: dict[str, Callable[[], Vector]] = {
     "profile": profile,
     "proof": proof,
     "referee": referee,
+    "resharing": resharing,
     "ring_shares": ring_shares,
     "roll": roll,
     "sampling": sampling,

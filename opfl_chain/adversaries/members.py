@@ -11,6 +11,8 @@ import numpy as np
 
 from opfl_chain.adversaries.clients import JOINED_BY, CheatUnknown, cheats_of
 from opfl_chain.adversaries.leak import GuessingAudits
+from opfl_chain.mpc.session.errors import MpcError
+from opfl_chain.mpc.session.party import PartySession
 from opfl_chain.numerics.field import MODULUS
 from opfl_chain.protocol.audit_exchange import Answers, Report, Reveal
 from opfl_chain.protocol.bundle import complain
@@ -23,8 +25,10 @@ from opfl_chain.protocol.signatures import CURVE_ORDER
 from opfl_chain.protocol.statements import Statement
 from opfl_chain.protocol.verdict import Verdict
 from opfl_chain.roles.member.hearings import Hearing
+from opfl_chain.roles.member.meetings import MeetingAudits, PartyOf
 from opfl_chain.roles.member.member import Member
 from opfl_chain.roles.member.messages import Messages
+from opfl_chain.roles.member.parts import MemberParts
 from opfl_chain.roles.member.proved_audits import ProvedAudits
 from opfl_chain.roles.member.rolls import RollDuty
 from opfl_chain.roles.member.sums import MemberSums
@@ -191,6 +195,35 @@ class SkipsAudits(Member):
         del round_, now
 
 
+class _LeavesMeetings(MeetingAudits):
+    def __init__(self, parts: MemberParts, party: PartyOf, join_seconds: float) -> None:
+        self._left: set[str] = set()
+        super().__init__(parts, party, join_seconds)
+
+    def _meet(
+        self,
+        name: str,
+        hearing: Hearing,
+        claims: Mapping[Address, Claim],
+        answers: Mapping[Address, bytes],
+    ) -> None:
+        """Leave when all have come, and do not come again."""
+
+        def leave(session: PartySession) -> None:
+            self._left.add(name)
+            raise MpcError(f"{session.audit}: enough")
+
+        if name not in self._left:
+            seats = self._parts.node.view.seats_of(hearing.round)
+            self._runner(seats).offer(name, leave)
+
+
+class BreaksMeetings(Member):
+    """Ends every meeting inside MPC, and says like everybody that it did not come to its end."""
+
+    MEETING_AUDITS = _LeavesMeetings
+
+
 class WithholdsVerdict(Member):
     """Takes part in audits and attests nothing."""
 
@@ -270,6 +303,7 @@ MEMBERS: Final = cheats_of(
         "hang": Hangs,
         "copy": Copies,
         "skip-audits": SkipsAudits,
+        "break-meetings": BreaksMeetings,
         "withhold-verdict": WithholdsVerdict,
         "lie": Lies,
         "flip": AnswersFalsely,

@@ -1,4 +1,4 @@
-"""What seats hand to a referee, results of meetings, and changes of seats."""
+"""What seats hand to a referee, results of meetings, changes of seats, and words shared anew."""
 
 from vectors.bundle import context, contribution
 from vectors.made_up import addresses, words
@@ -46,28 +46,78 @@ def referee() -> Vector:
 
 
 def seats() -> Vector:
-    """Who changes: seats, bench and who is at fault, as places on the roster."""
+    """Who changes, by places on the roster: seats, bench, who is at fault, changes before."""
     roster = addresses("on the roster", 5)
+    first, second, third = ([0, 1, 2], 0), ([3, 1, 2], 1), ([3, 0, 2], 2)
     inputs = [
-        ([0, 1, 2], [3, 4], []),
-        ([0, 1, 2], [3, 4], [1]),
-        ([0, 1, 2], [3, 4], [2, 0]),
-        ([0, 1, 2], [3, 4], [1, 3]),
-        ([0, 1, 2], [3, 4], [1, 3, 4]),
-        ([0, 3, 2], [1, 4], [1]),
-        ([0, 1, 2], [], [1]),
+        ([0, 1, 2], [3, 4], [], [], False),
+        ([0, 1, 2], [3, 4], [1], [], False),
+        ([0, 1, 2], [3, 4], [2, 0], [], False),
+        ([0, 1, 2], [3, 4], [1, 3], [], False),
+        ([0, 1, 2], [3, 4], [1, 3, 4], [], False),
+        ([0, 3, 2], [1, 4], [1], [([0, 1, 2], 1)], False),
+        ([0, 1, 2], [], [1], [], False),
+        # Meetings fail one after the other.
+        ([0, 1, 2], [3, 4], [], [], True),
+        ([3, 1, 2], [0, 4], [], [first], True),
+        ([3, 0, 2], [1, 4], [], [first, second], True),
+        ([3, 0, 1], [2, 4], [], [first, second, third], True),
+        ([3, 0, 1], [2, 4], [], [first, second, third], False),
+        # Nobody but the excluded is on the bench.
+        ([3, 0, 1], [2], [], [first, second, third], True),
+        # Who pays goes first, and its change says nothing about meetings.
+        ([0, 1, 2], [3, 4], [2], [], True),
+        ([0, 3, 2], [1, 4], [1], [([0, 1, 2], 1)], True),
+        ([3, 1, 2], [0, 4], [0], [first], True),
+        # A failure clears everyone that is suspected.
+        ([3, 0, 4], [1, 2], [2], [first, second, third], True),
+        ([0, 1, 2], [], [], [], True),
     ]
+
+    def members(places: list[int]) -> list[bytes]:
+        return [roster[place] for place in places]
+
     found = [
         spec.due_change(
-            *([roster[i] for i in each] for each in case[:2]), {roster[i] for i in case[2]}
+            members(seated),
+            members(bench),
+            set(members(bad)),
+            [(members(before), seat) for before, seat in history],
+            failed,
         )
-        for case in inputs
+        for seated, bench, bad, history, failed in inputs
     ]
     return {
-        "atFault": [each for *_, each in inputs],
-        "benches": [bench for _, bench, _ in inputs],
+        "atFault": [bad for _, _, bad, _, _ in inputs],
+        "before": [[before for before, _ in history] for *_, history, _ in inputs],
+        "benches": [bench for _, bench, *_ in inputs],
         "dueSeats": [-1 if each is None else each[0] for each in found],
         "dueStandbys": [-1 if each is None else roster.index(each[1]) for each in found],
+        "failed": [failed for *_, failed in inputs],
+        "left": [[seat for _, seat in history] for *_, history, _ in inputs],
         "members": roster,
-        "seated": [each for each, *_ in inputs],
+        "seated": [seated for seated, *_ in inputs],
+    }
+
+
+def resharing() -> Vector:
+    """Words that are shared anew among those who meet now."""
+    given = [[None, 1, 2], [None, 0, 2], [2, None, 0], [1, 2, 0]]
+    first, second, *seeds = words("share anew", 5)
+    components = spec.split([5, -7, 2**61, 0], first, second)
+    cases = []
+    for each in given:
+        dealt = [[components[k] for k in spec.dealt_by(seat, each)] for seat in range(3)]
+        sums = [
+            [spec.signed(sum(at)) for at in zip([0] * 4, *parts, strict=True)] for parts in dealt
+        ]
+        anew = [spec.first_component(sums[s], seeds[s], seeds[s - 1]) for s in range(3)]
+        assert spec.reconstruct(anew) == spec.reconstruct(components)
+        cases.append([spec.ring_bytes(part) for part in anew])
+    return {
+        "components": [spec.ring_bytes(each) for each in components],
+        "dealt": [[spec.dealt_by(seat, each) for seat in range(3)] for each in given],
+        "given": [[-1 if was is None else was for was in each] for each in given],
+        "seeds": seeds,
+        "shared": cases,
     }

@@ -16,7 +16,7 @@ def job(bad, attack="amplify:10", audit="proved", rounds=2):
     """Plan a job in which everyone is audited and the first member is bad."""
     return Scenario.of(
         clients=(None, None, None, attack),
-        members=(bad, None, None),
+        members=bad if isinstance(bad, tuple) else (bad, None, None),
         rounds=rounds,
         audit_rate=1.0,
         audit=audit,
@@ -134,6 +134,37 @@ class TestAbsentMember(OneBadMember):
         assert outcome.attested(2) == {"standby-0", "member-1", "member-2"}
 
 
+class TestMemberThatBreaksMeetings(OneBadMember):
+    """`break-meetings` inside MPC, by the suspect that is the last to go.
+
+    Nothing is replayed and nobody contributes while it has a seat. Then those who had the other
+    seats meet with the standby, one of them in another seat than before, and audits end.
+    """
+
+    scenario = job((None, None, "break-meetings"), audit="guided", rounds=6)
+    void = frozenset({1, 2, 3, 4})
+    away = frozenset((t, name) for t in (1, 2, 3, 4) for name in HONEST)
+
+    def test_standby_takes_the_seat_of_the_member_at_fault(self, outcome):
+        """Suspects leave, one after every meeting, and the one that was in all of them last."""
+        assert outcome.seat_changes() == [
+            ("member-0", "standby-0"),
+            ("member-1", "member-0"),
+            ("member-2", "member-1"),
+        ]
+
+    def test_honest_work_passes(self, outcome):
+        assert [outcome.verdict(0, name) for name in HONEST] == [ACQUITTED] * 3
+        assert [outcome.verdict(5, name) for name in HONEST] == [PASSED] * 3
+
+    def test_it_earns_nothing_after_its_third_meeting(self, outcome):
+        assert "member-2" not in outcome.seats(5)
+        assert outcome.lost_wei("member-2") == 0
+
+    def test_honest_members_attest_in_every_round(self, outcome):
+        assert outcome.attested(5) == {"standby-0", "member-0", "member-1"}
+
+
 class TestLiarInMpc(OneBadMember):
     """What a member can do to replays inside MPC without leaving its protocol."""
 
@@ -144,7 +175,8 @@ class TestLiarInMpc(OneBadMember):
 def test_every_attack_of_a_member_is_played():
     jobs = (
         TestLiar, TestSilentMember, TestFramingMember, TestCopyingMember, TestLeakingMember,
-        TestAbsentMember,
+        TestAbsentMember, TestMemberThatBreaksMeetings,
     )  # fmt: skip
-    played = {name for each in jobs for name in each.scenario.plan.members[0].split("+")}
+    cheats = {cheat for each in jobs for cheat in each.scenario.plan.members if cheat}
+    played = {name for cheat in cheats for name in cheat.split("+")}
     assert played == set(MEMBERS.names())

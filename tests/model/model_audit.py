@@ -357,15 +357,20 @@ def _met(
     right = Results(frozenset(client for client in valid if client not in state.outside))
     wrong = Results(frozenset(valid) - right.passed)
     honest = tuple(state.honest_seats)
-    done = honest
-    if state.rogue_seat is not None:
+    done, crashed = honest, False
+    if state.crashes:
+        crashed = choose("an honest machine fails", (False, True))
+    if crashed:
+        done = ()
+        state = replace(state, crashes=state.crashes - 1, crashed=state.crashed + 1)
+    elif state.rogue_seat is not None:
         done = choose("the meeting ends for", (honest, (), honest[:1], honest[1:]))
     own = {seat: right.encode() if seat in done else Results.ABORTED for seat in honest}
     options = [Results.ABORTED, right.encode(), wrong.encode()]
     state, values, doubles = step(state, choose, rules, "results", own, options, False)
     passed = rules.results(values)
     if passed is None:
-        return _aborted(state, rules, values, doubles), dict.fromkeys(valid)
+        return _aborted(state, rules, values, doubles, crashed), dict.fromkeys(valid)
     if passed != right.passed:
         return fail(state, "AGREE other results than those of the meeting count"), {}
     return state, {
@@ -374,12 +379,15 @@ def _met(
 
 
 def _aborted(
-    state: State, rules: Rules, values: Mapping[int, bytes | None], doubles: bool
+    state: State,
+    rules: Rules,
+    values: Mapping[int, bytes | None],
+    doubles: bool,
+    crashed: bool,
 ) -> State:
-    """Have who was away pay; if nobody was, note who was there."""
+    """Have who was away pay; if nobody was, note that the meeting failed."""
     rogue = state.rogue_seat
-    assert rogue is not None
-    if values[rogue] is None:
+    if rogue is not None and values[rogue] is None:
         others = [state.seats[seat] for seat in state.honest_seats]
         return state if doubles else certify(state, state.seats[rogue], "absence", others, rules)
-    return replace(state, aborts=(*state.aborts, state.seats))
+    return replace(state, failed=True, failures=state.failures + (not crashed))

@@ -27,12 +27,13 @@ from opfl_chain.protocol.echo import readable
 from opfl_chain.protocol.hashing import keccak256
 from opfl_chain.protocol.identifiers import ClientIndex
 from opfl_chain.protocol.referee import Wanted
+from opfl_chain.protocol.seats import PastChange
 from opfl_chain.protocol.shares import held_indices
 from opfl_chain.protocol.sums import decode_parts, encode_parts
 from opfl_chain.protocol.verdict import Outcome
 
-MOST_FREE_ABORTS: Final = 2
-LATE_HEARINGS: Final = 2
+MOST_FAILURES: Final = 3
+"""Meetings that one member can make fail, and as many more for every honest machine that does."""
 
 Phase = Callable[[State, Choose], State]
 
@@ -161,20 +162,23 @@ def _check(state: State, held: set[ClientIndex]) -> State:
         state = fail(state, "G5 a round fails for free")
     if state.faulty and not paid_now and state.bench:
         state = fail(state, "G5 a fault is free")
-    if len(state.aborts) > MOST_FREE_ABORTS:
-        state = fail(state, "G5 more than two meetings fail for free")
+    if state.bench and state.failures > MOST_FAILURES * (1 + state.crashed):
+        state = fail(state, "G5 a member makes more than three meetings fail")
     return state
 
 
 def _change_seats(state: State, rules: Rules) -> State:
-    due = rules.due_change(state.seats, state.bench, state.at_fault)
+    due = rules.due_change(
+        state.seats, state.bench, state.at_fault, state.history, state.failed and rules.suspects
+    )
     if due is None:
         return state
     standby: int = due.standby  # type: ignore[assignment]
     seats = list(state.seats)
     out, seats[due.seat] = seats[due.seat], standby
     bench = sorted({*state.bench, out} - {standby})
-    return replace(state, seats=tuple(seats), bench=tuple(bench))
+    history = (*state.history, PastChange(state.seats, due.seat))
+    return replace(state, seats=tuple(seats), bench=tuple(bench), history=history, failed=False)
 
 
 def reopen(state: State, choose: Choose) -> State:
@@ -190,13 +194,17 @@ def reopen(state: State, choose: Choose) -> State:
         state.paid,
         state.at_fault,
         state.left,
-        state.aborts,
+        state.failed,
+        state.failures,
+        state.crashes,
+        state.crashed,
+        state.history,
         state.broken,
         before=amount_paid(state, f"member {state.byzantine}"),
     )
 
 
-def phases_of_round(rules: Rules, late_hearings: int = LATE_HEARINGS) -> list[Phase]:
+def phases_of_round(rules: Rules, late_hearings: int) -> list[Phase]:
     """Return the phases of one round."""
     audit = (answer, agree_answers, report, hear)
     later = (next_hearing, *audit) * (late_hearings if rules.waits else 0)

@@ -15,7 +15,7 @@ from opfl_chain.protocol.echo import readable
 from opfl_chain.protocol.identifiers import ClientIndex
 from opfl_chain.protocol.roll import Listed
 
-_CLEAN: Final = 2
+CLEAN: Final = 2
 """The place of a client's clean bundle: what is wrong with it comes first, and so counts first."""
 _OLD: Final = 1
 
@@ -24,7 +24,7 @@ def deliver(state: State, choose: Choose, rules: Rules) -> State:
     """Clients deliver: honest ones to all, rogues what they like to whom they like."""
     held: list[set[Bundle]] = [set() for _ in state.seats]
     for client in state.honest:
-        bundles = [Bundle(client, _CLEAN)]
+        bundles = [Bundle(client, CLEAN)]
         if choose(f"old bundle of {client} is sent again", (False, True)):
             bundles.append(Bundle(client, _OLD, stale=True))
         for seat in state.honest_seats:
@@ -34,7 +34,7 @@ def deliver(state: State, choose: Choose, rules: Rules) -> State:
             continue
         first = choose(f"bundle of {client}", _bundles(client))
         for seat in state.honest_seats:
-            options = ((), (first,), (Bundle(client, _CLEAN),), (first, Bundle(client, _CLEAN)))
+            options = ((), (first,), (Bundle(client, CLEAN),), (first, Bundle(client, CLEAN)))
             sent = choose(f"{client} delivers to seat {seat}", options)
             held[seat].update(each for each in sent if _taken(each, rules))
     return replace(state, held=tuple(map(frozenset, held)))
@@ -112,7 +112,7 @@ def name_candidates(state: State, choose: Choose, rules: Rules) -> State:
     """Members list what they have."""
     known = set(chain.from_iterable(state.held))
     # The byzantine member has what it was sent alone; a bundle that members refuse is no use to it.
-    known |= {Bundle(client, _CLEAN) for client in state.clients if client not in state.left}
+    known |= {Bundle(client, CLEAN) for client in state.clients if client not in state.left}
     clients = [client for client in state.clients if client not in state.left]
     state, named = agreed_list(state, choose, rules, "list", state.held, known, clients)
     bundles = {each.content: each for each in known}

@@ -142,5 +142,7 @@ VARIANTS: Final = {
     "a second sum": Variant(Rules(one_sum=False), "G4"),
     "hearings taken up again": Variant(Rules(heard_once=False), "G3", bench=()),
     "seat of the liar kept": Variant(Rules(due_change=seat_is_kept), "G5", rounds=2),
+    "suspects keep their seats": Variant(Rules(suspects=False), "G2", MEETING),
+    "suspects end all meetings": Variant(Rules(suspects=False), "G5", MEETING),
     "one member's results": Variant(Rules(results=first_results), "AGREE", MEETING),
 }

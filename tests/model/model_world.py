@@ -14,6 +14,7 @@ What is abstracted, in this one place:
   the byzantine member arrive at whom it likes, at once or after the echo.
 - A meeting inside MPC gives the right results to all honest members, to one of them, or to none:
   members that tamper with words inside it are excluded by the assumption of these kinds of audits.
+  It is held once before anyone is charged; how members share anew what they hold is not here.
 - Nature draws who is audited and who is outside, in all ways. So whatever an adversary decides
   afterwards may depend on it, and what it decides before cannot: that is the order of phases.
 - Not here: networks, gas, rewards, terms, and reorganisations but for a replayed bundle and a
@@ -91,8 +92,16 @@ class State:
     """Members that paid for a grave fault."""
     left: frozenset[ClientIndex] = frozenset()
     """Clients that were charged: they contribute no more."""
-    aborts: tuple[tuple[int, ...], ...] = ()
-    """The seats of every meeting that failed though nobody was away, since somebody last paid."""
+    failed: bool = False
+    """A meeting among the present seats has failed though nobody was away."""
+    failures: int = 0
+    """Meetings that the byzantine member has made fail so, in the whole job."""
+    crashes: int = 0
+    """Meetings in which an honest machine may still fail."""
+    crashed: int = 0
+    """Meetings in which one did."""
+    history: tuple[seats.PastChange, ...] = ()
+    """Changes of seats."""
     broken: tuple[str, ...] = ()
 
     # of the round
@@ -202,6 +211,8 @@ class Rules:
     signatures: int = 2
     unanswered_costs: int = FULL
     response_window: bool = True
+    suspects: bool = True
+    """After a meeting that failed though nobody was away a suspect leaves its seat."""
     one_sum: bool = True
     """A member reveals the sum of one verdict of a round."""
     penalties: bool = True
@@ -229,7 +240,7 @@ def penalise(state: State, member: int, fault: str) -> State:
     if member != state.byzantine:
         return fail(after, "G3 an honest member pays")
     at_fault = after.at_fault | ({member} if fault in GRAVE else set())
-    return replace(after, at_fault=at_fault, faulty=True, aborts=())
+    return replace(after, at_fault=at_fault, faulty=True)
 
 
 def certify(

@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from functools import partial
 
 import pytest
 from model_choices import Dice, Trace, explore
-from model_end import Phase, broken, phases_of_round, reopen, starts
+from model_end import MOST_FAILURES, broken, phases_of_round, reopen, starts
+from model_roll import CLEAN
 from model_variants import VARIANTS, Variant
-from model_world import MEETING, PROVED, Rules, State, amount_paid
+from model_world import MEETING, PROVED, Bundle, Rules, State, amount_paid
 
 RUNS = int(os.environ.get("OPFL_MODEL_RUNS", "300"))
 """Random runs of each kind of audit; `make model` plays more."""
 ROUNDS = 3
 VARIANT_RUNS = 4_000
+LATE_HEARINGS = {PROVED: 2, MEETING: 1 + MOST_FAILURES}
+"""A replay that finds somebody outside is repeated, and that may fail as often as it can."""
+PHASES_BEFORE_REPORTS = 6
 
 
 def played(seed: int, start: State, rules: Rules, rounds: int) -> tuple[State, Trace]:
     """Play rounds by dice, until a property is broken."""
     dice, state = Dice(seed), start
     for _ in range(rounds):
-        for phase in phases_of_round(rules):
+        for phase in phases_of_round(rules, LATE_HEARINGS[start.kind]):
             state = phase(state, dice)
             if state.broken:
                 return state, dice.trace
@@ -46,51 +51,53 @@ def test_without_a_standby_nobody_honest_pays() -> None:
     assert found.violations == {}
 
 
+@pytest.mark.parametrize("crashes", [0, 1])
+def test_meetings_in_all_ways(crashes: int) -> None:
+    """A member ends meetings as it likes; an honest machine may fail in one of them as well."""
+    most = MOST_FAILURES * (1 + crashes)
+    phases = phases_of_round(Rules(), late_hearings=2 + most + crashes)[PHASES_BEFORE_REPORTS:]
+    found = explore([answered(each, crashes) for each in starts(MEETING)], phases, broken)
+    assert found.violations == {}
+    assert max(state.failures for state in found.last) == most
+    assert {len(state.history) for state in found.last} == set(range(most + crashes + 1))
+
+
+def answered(world: State, crashes: int) -> State:
+    """Both clients are audited and have answered; the rogue's contribution is outside."""
+    roll = tuple(Bundle(client, CLEAN) for client in world.clients)
+    audited, outside = frozenset(world.clients), frozenset(world.rogues)
+    return replace(
+        world, roll=roll, answers=roll, audited=audited, outside=outside, crashes=crashes
+    )
+
+
 @pytest.mark.parametrize("kind", [PROVED, MEETING])
 def test_random_rounds(kind: str) -> None:
     worlds, paid = starts(kind, honest=2, rogues=2), 0
     for seed in range(RUNS):
         state, trace = played(seed, worlds[seed % len(worlds)], Rules(), ROUNDS)
-        assert not known(state), (seed, known(state), trace)
+        assert not state.broken, (seed, state.broken, trace)
         paid += amount_paid(state, f"member {state.byzantine}") > 0
     assert paid > RUNS // 4
-
-
-def known(state: State) -> list[str]:
-    """Broken properties, without those that meetings do not have: see the next test."""
-    return [each for each in state.broken if state.kind == PROVED or each not in GAPS]
-
-
-GAPS = {
-    "G1 the deposit of an honest client stays locked",
-    "G2 an audited contribution outside is not charged in full",
-    "G5 more than two meetings fail for free",
-}
-
-
-def test_gaps_of_meetings() -> None:
-    """A member that ends meetings and says so pays nothing, and keeps its seat.
-
-    The rule that is missing: members that were in all meetings which failed though nobody was away
-    are suspects; one of them leaves its seat after each, and the last one left pays.
-    """
-    rules = Rules()
-    phases: list[Phase] = phases_of_round(rules, late_hearings=2)
-    found = explore(starts(MEETING)[1:2], phases, broken)  # the byzantine member in seat 0
-    assert set(found.violations) == GAPS
 
 
 @pytest.mark.parametrize("name", VARIANTS)
 def test_without_this_defence_an_attack_is_found(name: str) -> None:
     variant = VARIANTS[name]
-    assert found_by_dice(variant) or found_by_search(variant), f"{name}: no {variant.breaks} found"
+    ways = [found_by_dice, found_by_search]
+    if variant.kind == MEETING:
+        ways.reverse()  # dice seldom end one meeting after the other and do nothing else
+    assert any(find(variant) for find in ways), f"{name}: no {variant.breaks} found"
 
 
 def found_by_search(variant: Variant) -> bool:
     if variant.rounds > 1:
         return False
-    phases = phases_of_round(variant.rules, late_hearings=1)
     start = starts(variant.kind, bench=variant.bench)
+    phases = phases_of_round(variant.rules, late_hearings=1)
+    if variant.kind == MEETING:
+        start = [answered(each, crashes=0) for each in start]
+        phases = phases_of_round(variant.rules, 1 + MOST_FAILURES)[PHASES_BEFORE_REPORTS:]
     found = explore(start, phases, broken, stop_at=variant.breaks)
     return any(each.startswith(variant.breaks) for each in found.violations)
 

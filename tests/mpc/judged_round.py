@@ -8,6 +8,7 @@ import numpy as np
 from opfl_chain.lab.sample_step import Step
 from opfl_chain.learning.lenet import LENET_61706 as MODEL
 from opfl_chain.mpc.audit.judge import Rules, judge
+from opfl_chain.mpc.audit.resharing import AS_SEALED
 from opfl_chain.mpc.replay.compiler import compile_program
 from opfl_chain.mpc.replay.programs import replay_program
 from opfl_chain.mpc.session.executable import MpcOptions
@@ -93,18 +94,19 @@ class Client:
         self.deliveries[rank] = replace(self.deliveries[rank], **changes)
 
 
-def judgements(committee, scheme, clients, report=lambda claim, reason: None):
+def judgements(committee, scheme, clients, report=lambda claim, reason: None, given=AS_SEALED):
     """Return each member's judgement."""
     claims = [client.claim for client in clients]
     common = rules(scheme)
 
     def member(session):
+        rank = given.ranks[session.rank]
         delivered = {
-            client.index: client.deliveries[session.rank]
+            client.index: client.deliveries[rank]
             for client in clients
-            if client.deliveries[session.rank] is not None
+            if rank is not None and client.deliveries[rank] is not None
         }
-        return judge(session, common, STEP.weights, claims, delivered, report)
+        return judge(session, common, STEP.weights, claims, delivered, report, given)
 
     return committee.each(member)
 

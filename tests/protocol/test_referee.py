@@ -1,4 +1,4 @@
-"""Hand-overs to referees, results of meetings and changes of seats, as docs/SPEC.md has them."""
+"""Hand-overs to referees and results of meetings, as docs/SPEC.md has them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from opfl_chain.protocol.errors import DoesNotOpen, MessageError
 from opfl_chain.protocol.meeting import Results, agreed_results
 from opfl_chain.protocol.referee import HandOver, agreed_wanted
 from opfl_chain.protocol.sealing import SealingKey
-from opfl_chain.protocol.seats import due_change
 from opfl_chain.protocol.shares import held_indices
 
 REFEREE = vectors.load("referee")
@@ -70,15 +69,3 @@ def test_one_member_does_not_make_the_results_of_a_meeting() -> None:
         found = agreed_results({0: honest, 1: honest, 2: lie})
         assert found == (None if honest == Results.ABORTED else {1})
     assert agreed_results({0: None, 1: b"nonsense", 2: lie}) is None
-
-
-def test_changes_of_seats() -> None:
-    vector = vectors.load("seats")
-    roster = vector["members"]
-    for seated, bench, at_fault, seat, standby in columns(
-        vector, "seated", "benches", "atFault", "dueSeats", "dueStandbys"
-    ):
-        accounts, waiting, bad = ([roster[i] for i in each] for each in (seated, bench, at_fault))
-        change = due_change(accounts, waiting, set(bad))
-        found = (change.seat, roster.index(change.standby)) if change else (-1, -1)
-        assert found == (seat, standby)

@@ -17,8 +17,9 @@ Pi, the boundary B, and the claim on chain: the commitments c_G and c_D, and a.
     12    return y                                `judge`: the verdict on all clients
 
 Members compare what they found alone before they enter MPC, so that all take the same contributions
-there. The procedures `exchange_findings`, `decide` and `decide_openings` run in each member's SPU
-process; all else runs in the member itself.
+there. If a seat has changed since contributions were sealed, `parts_here` shares them anew. The
+procedures `exchange_findings`, `share_anew`, `decide` and `decide_openings` run in each member's
+SPU process; all else runs in the member itself.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from opfl_chain.learning.proved_step import proof_form
 from opfl_chain.learning.registry import advice_format_of
 from opfl_chain.mpc.audit.checks import InputRules, input_faults, tree_faults
 from opfl_chain.mpc.audit.contribution import Contribution, TreeOpening, replay_inputs
+from opfl_chain.mpc.audit.resharing import AS_SEALED, Given, Parts, parts_here
 from opfl_chain.mpc.session.agreement import Agreement
 from opfl_chain.mpc.session.executable import Executable
 from opfl_chain.mpc.session.runtime import Runtime
@@ -134,10 +136,17 @@ def judge(
     claims: Sequence[Claim],
     deliveries: Mapping[ClientIndex, Delivery],
     report: Report = lambda claim, reason: None,
+    given: Given = AS_SEALED,
 ) -> Judgement:
-    """Judge a round. All members call it with the same claims, in the same order."""
-    checked = check_deliveries(rules.expected(session.rank), claims, deliveries, report)
-    sound = compare_findings(session, rules, weights, claims, checked)
+    """Judge a round. All members call it with the same claims, in the same order.
+
+    `deliveries` are of the rank that this member was `given`.
+    """
+    rank = given.ranks[session.rank]
+    expected = rules.expected(session.rank if rank is None else rank)
+    checked = check_deliveries(expected, claims, deliveries, report) if rank is not None else {}
+    found_sound = compare_findings(session, rules, weights, claims, checked, given)
+    sound = parts_here(session, expected, given, found_sound, checked)
     unaudited = {claim: found for claim, found in sound.items() if not claim.audited}
     if rules.policy.commitment_scheme is Scheme.MPC:  # a = 0; scheme `shares` is checked by now
         trees = [
@@ -149,7 +158,7 @@ def judge(
             claim: found for (claim, found), y in zip(unaudited.items(), opened, strict=True) if y
         }
     audited = {  # a = 1
-        claim: _contribution(rules, claim, found, deliveries[claim.client])
+        claim: _contribution(rules, claim, found, deliveries.get(claim.client), given)
         for claim, found in sound.items()
         if claim.audited
     }
@@ -226,8 +235,9 @@ def compare_findings(
     weights: Weights,
     claims: Sequence[Claim],
     checked: Mapping[Claim, Checked],
-) -> dict[Claim, Checked]:
-    """Exchange findings with the peers and return the deliveries that all found sound.
+    given: Given = AS_SEALED,
+) -> list[Claim]:
+    """Exchange findings with the peers and return the claims whose deliveries all found sound.
 
     They hold parts of one sharing. All members follow the protocol: nobody invents a fault.
     """
@@ -236,37 +246,50 @@ def compare_findings(
     ]
     joint = session.call(
         exchange_findings,
-        subject=subject_of(rules, weights, claims),
+        subject=subject_of(rules, weights, claims, given),
         plugins=installed_digests(rules.policy),
         findings=findings,
+        holders=given.holders,
     )
-    return {claim: checked[claim] for claim, y in zip(claims, joint, strict=True) if y}
+    return [claim for claim, y in zip(claims, joint, strict=True) if y]
 
 
-def subject_of(rules: Rules, weights: Weights, claims: Sequence[Claim]) -> bytes:
+def subject_of(
+    rules: Rules, weights: Weights, claims: Sequence[Claim], given: Given = AS_SEALED
+) -> bytes:
     """Return a digest of the facts that must be the same for all members."""
     facts = [
         f"{c.client} {c.round_number} {c.commitment.hex()} {c.dataset_root.hex()} {c.audited:d}"
         for c in claims
     ]
+    if not given.is_as_sealed:
+        facts.append(f"given {given.ranks}")
     arrays = [np.ascontiguousarray(weights[name]).tobytes() for name in sorted(weights)]
     return keccak256(rules.policy.hash, rules.boundary.hash, "\n".join(facts).encode(), *arrays)
 
 
 def exchange_findings(
-    runtime: Runtime, *, subject: bytes, plugins: dict[str, str], findings: list[Finding]
+    runtime: Runtime,
+    *,
+    subject: bytes,
+    plugins: dict[str, str],
+    findings: list[Finding],
+    holders: Sequence[int] = AS_SEALED.holders,
 ) -> list[bool]:
-    """Procedure: agree on the round and on plug-ins; return whether all found the same delivery."""
+    """Procedure: agree on the round and on plug-ins; return whether all found the same delivery.
+
+    Of those who hold parts of it: findings of others say nothing.
+    """
     runtime.agree(Agreement("findings on a round", "", subject.hex(), plugins))
     ours = b"".join(finding.encode() for finding in findings)
-    tables = [ours]
+    tables = {runtime.rank: ours}
     for peer, table in runtime.exchange(ours).items():
         if len(table) != len(ours):
             reason = f"findings of {len(table)} bytes instead of {len(ours)}"
             raise runtime.invalid(peer, reason)
-        tables.append(table)
+        tables[peer] = table
     rows = range(0, len(ours), _FINDING_BYTES)
-    return [_same([table[at : at + _FINDING_BYTES] for table in tables]) for at in rows]
+    return [_same([tables[each][at : at + _FINDING_BYTES] for each in holders]) for at in rows]
 
 
 def _same(findings: Sequence[bytes]) -> bool:
@@ -347,12 +370,15 @@ def _open(circuit: BooleanCircuit, faults: Sequence[Shared]) -> list[bool]:
     return [bool(bit == 0) for bit in circuit.open(found)]
 
 
-def _contribution(rules: Rules, claim: Claim, found: Checked, delivery: Delivery) -> Contribution:
-    if found.training_input is None or delivery.training_input is None:
+def _contribution(
+    rules: Rules, claim: Claim, found: Parts, delivery: Delivery | None, given: Given
+) -> Contribution:
+    if found.training_input is None:
         raise AssertionError(f"client {claim.client} is audited without an input")
     trees: tuple[TreeOpening, ...] = ()
     if rules.policy.commitment_scheme is Scheme.MPC:
-        commitment = delivery.training_input.commitment
+        own = delivery.training_input if delivery is not None else None
+        commitment = own.commitment if own is not None else given.inputs[claim.client]
         trees = (
             TreeOpening(Subject.GRADIENT, claim.commitment, found.gradient),
             TreeOpening(Subject.INPUT, commitment, found.training_input),

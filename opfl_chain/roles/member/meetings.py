@@ -1,8 +1,9 @@
 """Joint audits inside MPC: the three members meet in a session for every hearing.
 
 Who is away keeps the others from replaying anything. They say so to each other, the one who is away
-pays, and what could not be replayed is heard again later. A contribution that is found outside is
-replayed once more, with fresh randomness, before anyone signs that it is.
+pays, and what could not be replayed is heard again later. If nobody was away nobody pays, and a
+suspect leaves its seat. A contribution that is found outside is replayed once more, with fresh
+randomness, before anyone signs that it is.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from typing import Any, Final
 
 from opfl_chain.chain.bindings.types import MemberFault
 from opfl_chain.mpc.audit.judge import judge
+from opfl_chain.mpc.audit.resharing import Given
 from opfl_chain.mpc.session.party import Party, PartySession
 from opfl_chain.protocol.bundle import complain, complaint_stands, open_answer
 from opfl_chain.protocol.commitments import Scheme
-from opfl_chain.protocol.delivery import Claim
-from opfl_chain.protocol.echo import Slot, readable
+from opfl_chain.protocol.delivery import Claim, Delivery
+from opfl_chain.protocol.echo import Common, Slot, readable
 from opfl_chain.protocol.errors import DoesNotOpen
 from opfl_chain.protocol.identifiers import Address, ClientIndex
 from opfl_chain.protocol.meeting import Results, agreed_results
@@ -38,6 +40,7 @@ _LOGGER = logging.getLogger("opfl.committee")
 
 
 PartyOf = Callable[[Sequence[Address]], Party]
+"""Starts our process for MPC among the accounts on some seats."""
 
 
 class MeetingAudits(JointAudits):
@@ -46,7 +49,6 @@ class MeetingAudits(JointAudits):
     hearings_needed = 2
 
     def __init__(self, parts: MemberParts, party: PartyOf, join_seconds: float) -> None:
-        """`party` starts our process for MPC among the accounts on some seats."""
         self._parts = parts
         self._party = party
         self._join_seconds = join_seconds
@@ -91,8 +93,7 @@ class MeetingAudits(JointAudits):
         return self._sessions
 
     def hear(self, hearing: Hearing, now: Moment) -> Outcomes | None:
-        parts, round_ = self._parts, hearing.round
-        answers = parts.answers.agree(hearing, now)
+        answers = self._parts.answers.agree(hearing, now)
         if answers is None:
             return None
         valid = self._valid(hearing, answers, now)
@@ -110,7 +111,6 @@ class MeetingAudits(JointAudits):
                 ends[client] = Outcome.UNANSWERED
             else:
                 ends[client] = Outcome.PASSED
-        del round_
         return ends
 
     def _concerned(self, hearing: Hearing) -> dict[Address, Claim]:
@@ -138,23 +138,25 @@ class MeetingAudits(JointAudits):
         self, hearing: Hearing, answers: dict[Address, bytes], now: Moment
     ) -> dict[Address, bytes] | None:
         """Drop answers of which a member has shown that its part does not open."""
-        parts, round_ = self._parts, hearing.round
+        parts, round_, sealed = self._parts, hearing.round, self._sealed(hearing)
         said = parts.steps.take(
             round_,
             hearing.slot(Slot.REPORT),
             hearing.ends(2),
             now,
-            lambda: self._complaints(round_, answers).encode(),
+            lambda: self._complaints(sealed, answers).encode(),
         )
         if said is None:
             return None
         clients, most = parts.node.view.clients(), len(answers)
         indices = {clients[client].index: client for client in answers}
+        given = self._given(hearing)
+        values = {rank: said.values[seat] for seat, rank in enumerate(given) if rank is not None}
         invalid = set()
-        for seat, filed in readable(
-            said.values, lambda seat, body: Complaints.decode(body, seat, most)
+        for rank, filed in readable(
+            values, lambda rank, body: Complaints.decode(body, rank, most)
         ).items():
-            key = parts.contributions.sealed_to(round_, seat)
+            key = parts.contributions.sealed_to(sealed, rank)
             for index, (content_hash, complaint) in filed.filed.items():
                 client = indices.get(index)
                 if client is None or answers[client] != content_hash:
@@ -168,10 +170,21 @@ class MeetingAudits(JointAudits):
             parts.store.keep_invalid_answer(round_.opening, client, answers[client])
         return {client: each for client, each in answers.items() if client not in invalid}
 
+    def _sealed(self, hearing: Hearing) -> RoundView:
+        """The round with the seats that its bundles are sealed to."""
+        return self._parts.node.view.round(hearing.round.number) or hearing.round
+
+    def _given(self, hearing: Hearing) -> tuple[int | None, ...]:
+        """The seat that each member of a hearing had when the round opened, by its seat now."""
+        before = self._parts.messages.seats(self._sealed(hearing))
+        seats = self._parts.messages.seats(hearing.round)
+        return tuple(before.index(each) if each in before else None for each in seats)
+
     def _complaints(self, round_: RoundView, answers: Mapping[Address, bytes]) -> Complaints:
+        """Complaints of a member that bundles of the round are sealed to."""
         parts = self._parts
         filed: dict[ClientIndex, tuple[bytes, Complaint]] = {}
-        if not parts.contributions.is_sealed_to_us(round_):
+        if parts.node.address not in parts.messages.seats(round_):
             return Complaints(filed)
         seat, clients = parts.messages.seat(round_), parts.node.view.clients()
         for client, content_hash in answers.items():
@@ -200,6 +213,10 @@ class MeetingAudits(JointAudits):
         parts, round_, slot = self._parts, hearing.round, hearing.slot(Slot.REVEAL)
         if not claims:
             return {}
+        undecided: dict[int, Outcome | None] = {each.client: None for each in claims.values()}
+        if not Given(self._given(hearing)).is_enough:
+            _LOGGER.warning("those who meet do not hold all components", extra={"round": round_.id})
+            return undecided
         own = parts.store.sheet(round_.opening, slot)
         if own is None and parts.messages.own(round_, slot) is None:
             if not now.has_come(hearing.part(_MEETING_END)):
@@ -214,8 +231,8 @@ class MeetingAudits(JointAudits):
             return None
         agreed = agreed_results(said.values)
         if agreed is None:
-            self._blame(round_, said.absent)
-            return {claim.client: None for claim in claims.values()}
+            self._blame(round_, said)
+            return undecided
         return {
             claim.client: Outcome.PASSED if claim.client in agreed else Outcome.OUTSIDE
             for claim in claims.values()
@@ -230,17 +247,20 @@ class MeetingAudits(JointAudits):
     ) -> None:
         """Offer a meeting, unless it has failed too often at this block."""
 
+        sealed, ranks = self._sealed(hearing), self._given(hearing)
+
         def task(session: PartySession) -> None:
             parts, round_ = self._parts, hearing.round
-            expected = parts.judging.expected(parts.messages.seat(round_))
-            deliveries = {
-                claim.client: parts.contributions.delivery(
-                    round_, client, expected, answers.get(client)
-                )
-                for client, claim in claims.items()
+            inputs = {
+                claims[client].client: parts.answer_intake.required(round_, client, each).commitment
+                for client, each in answers.items()
+                if client in claims
             }
+            given = Given(ranks, inputs)
+            deliveries = self._deliveries(sealed, ranks[session.rank], claims, answers)
             weights = parts.judging.weights(round_)
-            found = judge(session, parts.judging.rules, weights, list(claims.values()), deliveries)
+            rules, of = parts.judging.rules, list(claims.values())
+            found = judge(session, rules, weights, of, deliveries, given=given)
             body = Results(frozenset(found.accepted)).encode()
             parts.store.keep_sheet(round_.opening, hearing.slot(Slot.REVEAL), body)
             _LOGGER.info("replayed", extra={"hearing": name, "passed": sorted(found.accepted)})
@@ -249,8 +269,27 @@ class MeetingAudits(JointAudits):
         if not self._runner(seats).offer(name, task):
             self._parts.node.agenda.again()
 
-    def _blame(self, round_: RoundView, absent: tuple[int, ...]) -> None:
-        """Note who said nothing at all about a meeting that failed."""
+    def _deliveries(
+        self,
+        sealed: RoundView,
+        rank: int | None,
+        claims: Mapping[Address, Claim],
+        answers: Mapping[Address, bytes],
+    ) -> dict[ClientIndex, Delivery]:
+        """What we were given of contributions, if anything was, by client index."""
+        if rank is None:
+            return {}
+        contributions, expected = self._parts.contributions, self._parts.judging.expected(rank)
+        return {
+            claim.client: contributions.delivery(sealed, client, expected, answers.get(client))
+            for client, claim in claims.items()
+        }
+
+    def _blame(self, round_: RoundView, said: Common) -> None:
+        """Note who said nothing at all about a meeting that failed, or that everyone said so."""
         seats = self._parts.messages.seats(round_)
-        for seat in absent:
+        for seat in said.absent:
             self._parts.charges.note(round_, seats[seat], MemberFault.ABSENCE)
+        if None not in said.values.values():
+            self._parts.store.keep_failed_meeting(round_.epoch, seats)
+            _LOGGER.warning("a meeting failed", extra={"round": round_.id, "seats": seats})

@@ -65,6 +65,7 @@ class Member(Node):
     MESSAGES: ClassVar[type[Messages]] = Messages
     ROLLS: ClassVar[type[RollDuty]] = RollDuty
     PROVED_AUDITS: ClassVar[type[ProvedAudits]] = ProvedAudits
+    MEETING_AUDITS: ClassVar[type[MeetingAudits]] = MeetingAudits
     SUMS: ClassVar[type[MemberSums]] = MemberSums
     SCHEMA: ClassVar[str] = member_store.SCHEMA + models.SCHEMA
 
@@ -140,7 +141,7 @@ class Member(Node):
         )
         self._hearings = HearingPlan(self, self.charges.subjects, self.store)
         self._beacon = BeaconDuty(self, self._bls_key, self.store, self.messages)
-        self._seats = SeatDuty(self)
+        self._seats = SeatDuty(self, self.store)
         self._round_driver = RoundDriver(self)
         self._audits = self._joint_audits()
         self._open.callback(self._audits.close)
@@ -151,7 +152,7 @@ class Member(Node):
         tolerance = rule_of(self.job.boundary).tolerance(self.job.boundary)
         if tolerance is not None:
             return self.PROVED_AUDITS(self.parts, self.referees, tolerance)
-        return MeetingAudits(self.parts, self._party, self._settings.mpc_join_seconds)
+        return self.MEETING_AUDITS(self.parts, self._party, self._settings.mpc_join_seconds)
 
     @property
     def done(self) -> bool:

@@ -3,7 +3,8 @@
 Each component has two holders, so the others can hand it everything that its seat held: the roll,
 bundles, and the keys of its two components. So does who had the seat before, if it is there. All of
 it is bound by the roll on chain. Who had another seat when the round opened is handed nothing: with
-a third component it would see everything.
+a third component it would see everything. Where members meet inside MPC they hand over no keys:
+there they share what they hold anew.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from opfl_chain.roles.member.requests import round_in
 from opfl_chain.roles.member.store import MemberStore
 from opfl_chain.roles.node import Node
 from opfl_chain.roles.view.view import RoundView
+from opfl_chain.rules.registry import rule_of
 from opfl_chain.transport.errors import TransportError
 from opfl_chain.transport.routes import Refusal, Request, Response, Route
 
@@ -72,6 +74,8 @@ class Newcomers:
 
         We had a seat then, but need none now.
         """
+        if rule_of(self._node.job.boundary).tolerance(self._node.job.boundary) is None:
+            return
         opened = self._opened_with(heard)
         if self._node.address not in opened:
             return

@@ -1,4 +1,4 @@
-"""Seats of members at fault, given to standbys with the signatures of two seats."""
+"""Seats of members at fault, and of suspects, given to standbys with two seats' signatures."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from opfl_chain.protocol.identifiers import Address
 from opfl_chain.protocol.seats import due_change
 from opfl_chain.protocol.signatures import SIGNATURE_BYTES
 from opfl_chain.protocol.statements import SeatChange
+from opfl_chain.roles.member.store import MemberStore
 from opfl_chain.roles.node import Moment, Node
 from opfl_chain.roles.peers import hex_field
 from opfl_chain.roles.round_driver import turn_of
@@ -33,8 +34,9 @@ GRAVE: Final = frozenset(
 class SeatDuty:
     """One member's part in changes of seats."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, store: MemberStore) -> None:
         self._node = node
+        self._store = store
         self._due_since: dict[int, int] = {}
 
     def routes(self) -> list[Route]:
@@ -79,7 +81,9 @@ class SeatDuty:
     def _statement(self) -> SeatChange | None:
         view = self._node.view
         at_fault = {each.member for each in view.penalties() if each.fault in GRAVE}
-        change = due_change(view.seats(), view.bench(), at_fault)
+        seats = view.seats()
+        failed = self._store.has_failed_meeting(view.epoch, seats)
+        change = due_change(seats, view.bench(), at_fault, view.seat_changes(), failed)
         if change is None:
             return None
         return SeatChange(self._node.job.id, view.epoch, change.seat, change.standby)

@@ -1,7 +1,7 @@
 """Storage of a member: bundles of clients, messages of members, and its own findings.
 
-Everything is keyed by the opening of a round: a round that is opened again after a reorganisation
-starts from nothing, and nothing that was said about the other one is said about it.
+Whatever is about a round is keyed by its opening: a round that is opened again after a
+reorganisation starts from nothing, and nothing that was said about the other one is said about it.
 """
 
 from __future__ import annotations
@@ -50,6 +50,9 @@ CREATE TABLE IF NOT EXISTS outcomes (
 );
 CREATE TABLE IF NOT EXISTS heard (
     opening BLOB, attempt INTEGER, PRIMARY KEY (opening, attempt)
+);
+CREATE TABLE IF NOT EXISTS failed_meetings (
+    epoch INTEGER, seats TEXT, PRIMARY KEY (epoch, seats)
 );
 CREATE TABLE IF NOT EXISTS found_outside (
     opening BLOB, client TEXT, attempt INTEGER, PRIMARY KEY (opening, client, attempt)
@@ -306,6 +309,16 @@ class MemberStore:
     def is_heard(self, opening: bytes, attempt: int) -> bool:
         query = "SELECT 1 FROM heard WHERE opening = ? AND attempt = ?"
         return self._state.one(query, opening, attempt) is not None
+
+    def keep_failed_meeting(self, epoch: int, seats: Sequence[Address]) -> None:
+        """Note that a meeting among these seats failed though nobody was away."""
+        self._state.write(
+            "INSERT OR IGNORE INTO failed_meetings VALUES (?, ?)", epoch, " ".join(seats)
+        )
+
+    def has_failed_meeting(self, epoch: int, seats: Sequence[Address]) -> bool:
+        query = "SELECT 1 FROM failed_meetings WHERE epoch = ? AND seats = ?"
+        return self._state.one(query, epoch, " ".join(seats)) is not None
 
     def keep_found_outside(self, opening: bytes, client: Address, attempt: int) -> int:
         """Note that a hearing found a contribution outside; return how many hearings did."""

@@ -27,6 +27,7 @@ from opfl_chain.protocol.errors import RollError
 from opfl_chain.protocol.identifiers import Address, ClientIndex, RoundId, RoundNumber, round_id_of
 from opfl_chain.protocol.randomness import is_audited
 from opfl_chain.protocol.roll import decode_pairs
+from opfl_chain.protocol.seats import PastChange
 from opfl_chain.protocol.verdict import Verdict
 from opfl_chain.roles.job import Job
 from opfl_chain.roles.view.tables import SCHEMA, TABLES, ChainTables, key_of
@@ -265,6 +266,11 @@ class ChainView:
     def epoch_at(self, block: int) -> int:
         """Number of seat changes up to a block."""
         return int(self._one("SELECT count(*) FROM seats WHERE block <= ?", block)[0])
+
+    def seat_changes(self) -> list[PastChange]:
+        """All changes of seats so far."""
+        rows = self._all("SELECT epoch, seat FROM seats ORDER BY epoch")
+        return [PastChange(self._seats_at(epoch - 1), seat) for epoch, seat in rows]
 
     def bench(self) -> list[Address]:
         """Accounts of the roster that have joined and have no seat, in the order of the roster."""
