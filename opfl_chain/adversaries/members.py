@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Mapping
 from dataclasses import replace
@@ -9,6 +10,7 @@ from typing import Final
 
 import numpy as np
 
+from opfl_chain.adversaries import flip_in_mpc, leak_in_mpc
 from opfl_chain.adversaries.clients import JOINED_BY, CheatUnknown, cheats_of
 from opfl_chain.adversaries.leak import GuessingAudits
 from opfl_chain.mpc.session.errors import MpcError
@@ -19,11 +21,12 @@ from opfl_chain.protocol.bundle import complain
 from opfl_chain.protocol.delivery import Claim, Delivery, Held
 from opfl_chain.protocol.echo import Signed, Slot
 from opfl_chain.protocol.identifiers import Address, ClientIndex
+from opfl_chain.protocol.meeting import Results
 from opfl_chain.protocol.proof.folding import Answer
 from opfl_chain.protocol.roll import Complaints, Listed
 from opfl_chain.protocol.signatures import CURVE_ORDER
 from opfl_chain.protocol.statements import Statement
-from opfl_chain.protocol.verdict import Verdict
+from opfl_chain.protocol.verdict import Outcome, Verdict
 from opfl_chain.roles.member.hearings import Hearing
 from opfl_chain.roles.member.meetings import MeetingAudits, PartyOf
 from opfl_chain.roles.member.member import Member
@@ -39,6 +42,8 @@ from opfl_chain.transport.routes import Refusal, Request, Response, Route
 
 _MOMENT: Final = 0.2
 """Seconds for which a member hangs in virtual time."""
+
+_LOGGER = logging.getLogger("opfl.committee")
 
 
 class WithholdsBeacon(Member):
@@ -104,11 +109,24 @@ class _ComplainsOfAnswers(ProvedAudits):
         return replace(made, rows=rows)
 
 
+class _ComplainsOfAnswersInMpc(MeetingAudits):
+    def _complaints(self, round_: RoundView, answers: Mapping[Address, bytes]) -> Complaints:
+        parts, filed = self._parts, {}
+        seat, clients = parts.messages.seat(round_), parts.node.view.clients()
+        for client, content_hash in answers.items():
+            bundle = parts.answer_intake.required(round_, client, content_hash)
+            context = parts.answer_intake.context(round_, client)
+            complaint = complain(bundle, seat, parts.sealing_key, context)
+            filed[clients[client].index] = content_hash, complaint
+        return Complaints(filed)
+
+
 class Frames(Member):
     """Complains of every contribution and every answer, though all of them open."""
 
     ROLLS = _ComplainsOfAll
     PROVED_AUDITS = _ComplainsOfAnswers
+    MEETINGS = _ComplainsOfAnswersInMpc
 
 
 class RefusesDeliveries(Member):
@@ -221,7 +239,7 @@ class _LeavesMeetings(MeetingAudits):
 class BreaksMeetings(Member):
     """Ends every meeting inside MPC, and says like everybody that it did not come to its end."""
 
-    MEETING_AUDITS = _LeavesMeetings
+    MEETINGS = _LeavesMeetings
 
 
 class WithholdsVerdict(Member):
@@ -247,9 +265,13 @@ class _FalseAnswers(ProvedAudits):
 
 
 class AnswersFalsely(Member):
-    """Changes a word of every answer on a proved step, to turn the verdict around."""
+    """Changes a word of every answer on a proved step, or a bit opened inside MPC.
+
+    Either would turn the verdict around.
+    """
 
     PROVED_AUDITS = _FalseAnswers
+    MPC_PROGRAM = flip_in_mpc.PROGRAM
 
 
 class _OtherAnswers(ProvedAudits):
@@ -265,10 +287,33 @@ class RevealsOthers(Member):
     PROVED_AUDITS = _OtherAnswers
 
 
+class _ToldBits(MeetingAudits):
+    def _results(
+        self,
+        hearing: Hearing,
+        claims: Mapping[Address, Claim],
+        answers: Mapping[Address, bytes],
+        now: Moment,
+    ) -> dict[int, Outcome | None] | None:
+        """Log the bits that the replay before the verdict opened: secret ones of each client."""
+        found = super()._results(hearing, claims, answers, now)
+        sheet = self._parts.store.sheet(hearing.round.opening, hearing.slot(Slot.REVEAL))
+        told = Results.decode(sheet) if sheet is not None else None
+        if found is not None and told is not None and hearing.attempt == 0:
+            bits = {str(claim.client): claim.client not in told.passed for claim in claims.values()}
+            _LOGGER.info("leak", extra={"round": hearing.round.number, "bits": bits})
+        return found
+
+
 class Leaks(Member):
-    """Makes verdicts depend on a guess of a secret word, and wants several sessions."""
+    """Makes verdicts depend on secrets: on guesses of words, or inside MPC on a bit of the input.
+
+    With proved steps it wants several sessions as well.
+    """
 
     PROVED_AUDITS = GuessingAudits
+    MEETINGS = _ToldBits
+    MPC_PROGRAM = leak_in_mpc.PROGRAM
 
 
 # --- sums
@@ -312,6 +357,9 @@ MEMBERS: Final = cheats_of(
         "sums": SumsFalsely,
     },
 )
+
+OF_PROVED_STEPS: Final = ("flip", "reveal-others", "leak")
+"""Cheats with messages about proved steps. Inside MPC some of them are other attacks, and work."""
 
 
 def member_named(cheat: str) -> type[Member]:

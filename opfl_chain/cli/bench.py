@@ -243,7 +243,7 @@ def attacks(
     only: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Attacks to play, by name.")
     ] = None,
-    kind: Annotated[str, typer.Option(help="Kind of audits: proved, guided or plain.")] = "proved",
+    kind: Annotated[str, typer.Option(help="Kind of audits: proved or guided.")] = "proved",
     page: Page = None,
     json_file: JsonFile = None,
 ) -> None:
@@ -252,7 +252,8 @@ def attacks(
     Every attack is a job of its own: Anvil, a server, three members, a standby
     and four or five clients, all of whose contributions are audited. An attack
     fails if no honest participant loses a wei, no secret bit is told, every
-    audited cheat is charged in full, and whoever can be named pays.
+    audited cheat is charged in full, and whoever can be named pays. Inside MPC
+    (guided) `flip` and `leak` work, which is expected and said in their rows.
     """
     from opfl_chain.bench.attacks.catalogue import attacks_called
     from opfl_chain.bench.attacks.report import attacks_markdown, attacks_table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -44,7 +44,7 @@ def demo(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Attack of one committee member, the last one; see below. Default: none.",
+            help="Attack of one committee member; see below. Default: none.",
         ),
     ] = None,
     bad_server: Annotated[
@@ -141,26 +141,36 @@ def demo(
       poison              commits to wrong labels from the start: no audit sees it
       withhold-answer     does not answer its audit
       evade               answers two members only, who give it to the third
+      split               delivers to two members, and answers one
+      high-s, high-s-answer  signs what contracts refuse: everything, or its answer
       withhold-shares, wrong-opening, wrong-commitment, spoil-shares, spoil-two,
-      spoil-answer, two-contributions, two-answers, stale-answer, other-input, split,
-      high-s              false bundles
-      forge               ten times the gradient, with a forged proof
+      spoil-answer, two-contributions, two-answers, stale-answer, other-input
+                          false bundles
+      forge               ten times the gradient, with a forged proof (--audit proved)
       ATTACK+BUNDLE       both: amplify:10+evade
 
     \b
-    Attacks of a member (those on proofs work with --audit proved):
-      flip, reveal-others       false answers on proved steps
+    Attacks of a member:
+      flip, reveal-others       false answers on proved steps (--audit proved)
+      leak                      guesses at secrets of proved steps (--audit proved)
       frame                     complains of bundles that open
       equivocate                tells each peer something else
       few, refuse-deliveries    keeps clients off its list
       copy, skip-audits         takes no part in audits
       hang                      never answers a peer
       lie, withhold-verdict     attests falsely, or nothing
-      sums, withhold-beacon, high-s, leak
+      split                     lies for one more client, which answers it alone
+      sums                      states a false part of the sum
+      withhold-beacon           signs no beacon
+      high-s                    signs what contracts refuse
       ATTACK+ATTACK             both, in different duties: flip+sums
 
     \b
-    Attacks of the server: wrong-model, late-model, wrong-model-hash, idle
+    Attacks of the server:
+      wrong-model, wrong-model-hash  sends or posts another model
+      late-list, late-model     serves no model, so that clients would be late
+      idle                      opens and ends no round
+      hide                      is idle for one more client, which answers no audit
 
     Examples:
 
@@ -172,6 +182,7 @@ def demo(
       opfl demo --cheat none --scheme mpc
       opfl demo --audit proved                   # no MPC: clients prove their steps
       opfl demo --audit proved --bad-member flip # a member that lies is named, and pays
+      opfl demo --audit proved --bad-member split --bad-server late-list
     """
     started = time.monotonic()
     from opfl_chain.jobs.demo.demo import Kill, fresh_folder, run_demo
@@ -180,7 +191,7 @@ def demo(
     from opfl_chain.jobs.localnet.daemon import PlanInvalid
 
     console = Console()
-    plan = _plan(
+    plan = plan_of_demo(
         clients,
         cheat,
         bad_member,
@@ -224,7 +235,7 @@ def demo(
         raise typer.Exit(1)
 
 
-def _plan(
+def plan_of_demo(
     clients: int,
     cheats: list[str] | None,
     bad_member: str | None,
@@ -240,7 +251,7 @@ def _plan(
 ) -> Plan:
     """Make the plan; an error names the invalid option."""
     from opfl_chain.adversaries.gradients.attack import AttackError
-    from opfl_chain.adversaries.members import member_named
+    from opfl_chain.adversaries.members import MEMBERS, member_named
     from opfl_chain.adversaries.servers import SERVERS
     from opfl_chain.jobs.localnet.daemon import PlanInvalid
     from opfl_chain.jobs.localnet.plan import Plan
@@ -259,9 +270,12 @@ def _plan(
         raise typer.BadParameter(
             f"unknown data set {dataset!r}, known: {known}", param_hint="--dataset"
         )
+    bad_member, siding = _cast("member", bad_member, MEMBERS)
+    bad_server, hidden = _cast("server", bad_server, SERVERS)
     _require_attack("--bad-member", bad_member, member_named)
     _require_attack("--bad-server", bad_server, SERVERS.__getitem__)
     named = list(CHEATS) if cheats is None else [name for name in cheats if name != "none"]
+    named += siding + hidden
     if clients - len(named) < 1:
         raise typer.BadParameter(
             f"{len(named)} cheats among {clients} clients: at least one must be honest",
@@ -270,7 +284,8 @@ def _plan(
     try:
         plan = Plan(
             clients=(*([None] * (clients - len(named))), *named),
-            members=(None, None, bad_member),
+            # A client that answers one member alone answers the first.
+            members=(bad_member, None, None) if siding else (None, None, bad_member),
             server=bad_server,
             rounds=rounds,
             audit=audit,
@@ -287,7 +302,46 @@ def _plan(
         _ = plan.policy  # refuses a scheme that does not fit the kind of audits
     except DocumentError as error:
         raise typer.BadParameter(str(error), param_hint="--scheme") from None
+    _require_proved_steps(plan)
     return plan
+
+
+def _cast(
+    role: Literal["member", "server"], name: str | None, cheats: Container[str]
+) -> tuple[str | None, list[str]]:
+    """Return the cheats of a role in attacks, and those of clients that take part in them."""
+    from opfl_chain.bench.attacks.catalogue import attack_named
+
+    played, clients = [], list[str]()
+    for part in name.split("+") if name is not None else ():
+        attack = attack_named(part) if part not in cheats else None
+        cheat = getattr(attack, role, None)
+        played.append(cheat or part)
+        if attack is not None and cheat is not None:
+            clients += attack.accomplices
+    return "+".join(played) or None, clients
+
+
+def _require_proved_steps(plan: Plan) -> None:
+    """Refuse cheats that would do nothing, or something else, where steps are replayed."""
+    from opfl_chain.adversaries.clients import PROOFS
+    from opfl_chain.adversaries.members import OF_PROVED_STEPS
+    from opfl_chain.rules.registry import rule_of
+
+    if rule_of(plan.boundary).tolerance(plan.boundary) is not None:
+        return
+    of_members = [each for cheat in plan.members if cheat for each in cheat.split("+")]
+    for option, names, known in (
+        ("--cheat", plan.clients, PROOFS),
+        ("--bad-member", of_members, OF_PROVED_STEPS),
+    ):
+        for name in names:
+            if name is not None and name in known:
+                raise typer.BadParameter(
+                    f"{name} is an attack on proved steps, and these audits are {plan.audit}:"
+                    " add --audit proved (SECURITY.md says what works inside MPC)",
+                    param_hint=option,
+                )
 
 
 def _require_attack(option: str, name: str | None, find: Callable[[str], object]) -> None:

@@ -31,15 +31,18 @@ class QueueTransport:
         return MessageInvalid(rank, f"queue {rank}", reason)
 
 
-def run_members(function):
-    """Run function(circuit) for each member at once; return their results and transports."""
+def run_members(function, circuit_of=BooleanCircuit):
+    """Run function(circuit) for each member at once; return their results and transports.
+
+    `circuit_of` makes a member's circuit: another one for a member that tampers.
+    """
     queues = defaultdict(Queue)
     for pair in [(a, b) for a in range(3) for b in range(3)]:
         queues[pair] = Queue()
     transports = [QueueTransport(rank, queues) for rank in range(3)]
 
     def member(transport):
-        return function(BooleanCircuit(transport, secrets.token_bytes(32)))
+        return function(circuit_of(transport, secrets.token_bytes(32)))
 
     with ThreadPoolExecutor(3) as pool:
         return list(pool.map(member, transports)), transports

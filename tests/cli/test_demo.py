@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -9,10 +10,16 @@ import time
 from pathlib import Path
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
+from opfl_chain.adversaries.clients import client_cheats
+from opfl_chain.adversaries.members import MEMBERS
+from opfl_chain.adversaries.servers import SERVERS
+from opfl_chain.bench.attacks.catalogue import ATTACKS
 from opfl_chain.chain.terms import DEPOSIT, PAY, STAKE
 from opfl_chain.cli import app
+from opfl_chain.cli.demo import CHEATS, demo, plan_of_demo
 from opfl_chain.jobs.demo.demo import FolderTaken
 
 ROUNDS = 3
@@ -139,8 +146,8 @@ def test_the_killed_client_goes_on(run):
 def attacked(tmp_path_factory):
     folder = tmp_path_factory.mktemp("attacked")
     finished = opfl(
-        *("demo", "--audit", "proved", "--bad-member", "flip", "--bad-server", "wrong-model-hash"),
-        *("--rounds", 2, "--clients", 4, "--cheat", "amplify:10", "--audit-rate", 1),
+        *("demo", "--audit", "proved", "--bad-member", "split+flip", "--bad-server", "hide"),
+        *("--rounds", 2, "--clients", 6, "--cheat", "amplify:10", "--audit-rate", 1),
         *("--dataset", "synthetic", "--out", folder / "out", "--json", folder / "report.json"),
     )
     assert finished.returncode == 0, finished.stdout + finished.stderr
@@ -148,24 +155,92 @@ def attacked(tmp_path_factory):
     return report, finished.stdout, (folder / "out" / "report.html").read_text()
 
 
-def test_a_bad_member_is_shown_to_fail_and_to_pay(attacked):
+def test_attacks_by_name_are_shown_to_fail_and_to_pay(attacked):
+    """`split` brings a client that answers its member alone, and `hide` one that answers nobody."""
     report, told, page = attacked
-    *honest, liar, standby = report["members"]
-    assert (liar["name"], liar["cheat"], standby["name"]) == ("member-2", "flip", "standby-0")
+    liar, *honest, standby = report["members"]
+    assert (liar["name"], liar["cheat"], standby["name"]) == ("member-0", "lie+flip", "standby-0")
     assert liar["penalised"] == STAKE
-    assert "falsehood in round 0" in liar["faults"]
+    assert {"falsehood in round 0", "dissent in round 0"} <= set(liar["faults"])
     assert [member["penalised"] for member in (*honest, standby)] == [0, 0, 0]
+    assert [client["cheat"] for client in report["clients"]] == [
+        *(None, None, None),
+        *("amplify:10", "amplify:10+split", "amplify:10+withhold-answer"),
+    ]
     assert report["honest_clients_lost"] == report["honest_members_lost"] == 0
-    assert report["cheats_charged"] == 1
-    assert report["seat_changes"] == [["member-2", "standby-0"]]
+    assert report["cheats_charged"] == 3
+    assert report["seat_changes"] == [["member-0", "standby-0"]]
     for said in (
-        "member-2 pays 20 ETH for round 0: it stated a falsehood",
-        "the seats of later rounds are member-0, member-1, standby-0",
-        "member-2 (flip) paid 20 ETH for falsehood in round 0",
-        "server (wrong-model-hash) stopped nothing: 2 of 2 rounds are final",
+        "member-0 pays 20 ETH for round 0: it stated a falsehood",
+        "the seats of later rounds are standby-0, member-1, member-2",
+        "member-0 (lie+flip) paid 20 ETH for",
+        "server (idle) stopped nothing: 2 of 2 rounds are final",
     ):
         assert said in told
     assert "falsehood in round 0" in page
+
+
+IN_HELP = {
+    "Cheats, with": client_cheats(),
+    "Attacks of a member": [*MEMBERS.names(), "split"],
+    "Attacks of the server": [*SERVERS.names(), "late-list", "hide"],
+}
+IN_WORDS = {"ATTACK+BUNDLE", "ATTACK+ATTACK"}
+
+
+@pytest.mark.parametrize("section", IN_HELP)
+def test_help_names_every_attack_once(section):
+    _, text = demo.__doc__.split(section)
+    lines = text.split("\n\n")[0].splitlines()[1:]
+    columns = [line[6:].split("  ")[0] for line in lines]
+    named = [name for column in columns for name in re.split(r", *", column) if name]
+    assert sorted(set(named) - IN_WORDS) == sorted(IN_HELP[section])
+    assert len(set(named)) == len(named)
+
+
+def planned(**chosen):
+    usual = {
+        "clients": 6,
+        "cheats": None,
+        "bad_member": None,
+        "bad_server": None,
+        "rounds": 2,
+        "audit_rate": 1.0,
+        "chain": "anvil",
+        "model": "lenet-61706",
+        "audit": "proved",
+        "scheme": "shares",
+        "dataset": "synthetic",
+        "seed": 1,
+    }
+    return plan_of_demo(**{**usual, **chosen})
+
+
+OF_A_MEMBER_OR_THE_SERVER = [each for each in ATTACKS if each.member or each.server]
+
+
+@pytest.mark.parametrize("attack", OF_A_MEMBER_OR_THE_SERVER, ids=lambda attack: attack.name)
+def test_every_known_attack_of_a_member_or_the_server_is_played_by_its_name(attack):
+    """With the clients that take part in it, and with hyphens for spaces."""
+    role = "bad_member" if attack.member else "bad_server"
+    for name in {attack.name, attack.name.replace(" ", "-")}:
+        plan = planned(**{role: name})
+        assert attack.member in (None, *plan.members)
+        assert attack.server in (None, plan.server)
+        assert {*CHEATS, *attack.accomplices} == set(plan.clients) - {None}
+
+
+@pytest.mark.parametrize(
+    ("role", "name"),
+    [
+        *(("bad_member", name) for name in ("flip", "reveal-others", "leak", "sums+flip")),
+        ("cheats", ["forge"]),
+    ],
+)
+def test_attacks_on_proved_steps_are_refused_where_steps_are_replayed(role, name):
+    assert planned(**{role: name}).audit == "proved"
+    with pytest.raises(typer.BadParameter, match="add --audit proved"):
+        planned(audit="guided", **{role: name})
 
 
 def test_an_interrupt_leaves_no_process_behind(tmp_path):

@@ -6,6 +6,12 @@ from contextlib import contextmanager
 import pytest
 
 
+def pytest_generate_tests(metafunc):
+    """Make a test of every attack that a job plays by name."""
+    if "attack_name" in metafunc.fixturenames:
+        metafunc.parametrize("attack_name", metafunc.cls.attacks)
+
+
 @pytest.fixture(scope="session")
 def one_at_a_time(tmp_path_factory, worker_id):
     base = tmp_path_factory.getbasetemp()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from opfl_chain.adversaries.clients import DELIVERIES, JOINED_BY, cheats_in
+from opfl_chain.bench.attacks.disturbances import Disturbance
 from opfl_chain.jobs.localnet.localnet import Localnet
 from opfl_chain.jobs.localnet.outcome import JobOutcome
 from opfl_chain.jobs.localnet.plan import Plan
@@ -18,29 +19,16 @@ UNSEEN = ("poison", "drift:0.05")
 """Attacks that no audit can detect: wrong data, and deviations within the boundary."""
 
 
-class Meanwhile:
-    """Events beside what the daemons do. Called at every block, and in between."""
-
-    def __init__(self, net: Localnet) -> None:
-        self._net = net
-
-    def __call__(self) -> None:
-        """Do nothing: subclasses disturb the job here."""
-
-    def close(self) -> None:
-        """Release resources; subclasses that have any override it."""
-
-
 @dataclass(frozen=True)
 class Scenario:
     """`meanwhile` is given the job before it starts; what it returns is called repeatedly."""
 
     plan: Plan
-    meanwhile: Callable[[Localnet], Meanwhile] = Meanwhile
+    meanwhile: Callable[[Localnet], Disturbance] = Disturbance
 
     @classmethod
     def of(
-        cls, meanwhile: Callable[[Localnet], Meanwhile] = Meanwhile, **plan: object
+        cls, meanwhile: Callable[[Localnet], Disturbance] = Disturbance, **plan: object
     ) -> "Scenario":
         return cls(Plan(**{"dataset": "synthetic", "score": False, **plan}), meanwhile)
 
@@ -52,7 +40,10 @@ class Played:
     scenario: Scenario
     outcome: JobOutcome
     folder: Path
-    meanwhile: Meanwhile
+    meanwhile: Disturbance
+    told: str
+    """What its disturbance says of itself."""
+    took_place: bool
     accuracies: dict[int, float] = field(default_factory=dict)
 
     @property
@@ -105,7 +96,7 @@ def play(scenario: Scenario, folder: Path) -> Played:
         net.start(each)
         net.run(each)
         outcome = JobOutcome.of(net)
-    played = Played(scenario, outcome, folder, each)
+        played = Played(scenario, outcome, folder, each, each.told, each.took_place)
     scored = {
         event["updates"]: event["accuracy"]
         for event in played.events("server")

@@ -1,8 +1,9 @@
 """Daemons that are killed, and clients that are away while they are audited."""
 
 from expectations import EveryJob
-from scenario import Meanwhile, Scenario
+from scenario import Scenario
 
+from opfl_chain.bench.attacks.disturbances import Disturbance
 from opfl_chain.chain.terms import DEPOSIT
 from opfl_chain.jobs.localnet.outcome import ACQUITTED, PASSED, UNANSWERED
 
@@ -11,7 +12,7 @@ IN_TIME, TOO_LATE = "client-0", "client-1"
 STAYING = CLIENTS[2:]
 
 
-class AwayDuringAudit(Meanwhile):
+class AwayDuringAudit(Disturbance):
     """Two clients die when they are on the roll and before the beacon audits them."""
 
     def __init__(self, net):
@@ -66,7 +67,7 @@ KILLS = {
 ABSENT_BLOCKS = 2
 
 
-class Killed(Meanwhile):
+class Killed(Disturbance):
     def __init__(self, net):
         super().__init__(net)
         self.done: set[tuple[int, str]] = set()

@@ -2,6 +2,7 @@
 
 import pytest
 from expectations import EveryJob
+from named_attacks import NamedAttacks
 from scenario import UNSEEN, Scenario
 
 from opfl_chain.chain.terms import DEPOSIT
@@ -71,6 +72,8 @@ BUNDLES = {
     "amplify:10+evade": OUTSIDE,
     "amplify:10+split": OUTSIDE,
     "amplify:10+withhold-answer": UNANSWERED,
+    "amplify:10+high-s": LEFT_OUT,
+    "amplify:10+high-s-answer": UNANSWERED,
     "withhold-answer": UNANSWERED,
     "other-input": UNANSWERED,
     "spoil-answer": UNANSWERED,
@@ -80,7 +83,10 @@ BUNDLES = {
 STALE = "stale-answer"
 
 
-class TestFalseBundles(EveryJob):
+class TestFalseBundles(NamedAttacks):
+    """`hide` is an idle server with a client that does not answer."""
+
+    attacks = ("evade", "withhold", "high-s client", "hide")
     scenario = Scenario.of(
         clients=(None, None, None, STALE, *BUNDLES),
         rounds=2,

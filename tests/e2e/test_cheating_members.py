@@ -1,6 +1,7 @@
 """One member breaks the protocol, in every known way: it changes nothing, and pays."""
 
 from expectations import EveryJob
+from named_attacks import NamedAttacks
 from scenario import Scenario
 
 from opfl_chain.adversaries.members import MEMBERS
@@ -46,10 +47,14 @@ class OneBadMember(EveryJob):
             assert set(outcome.seats(number)) - {BAD} <= outcome.attested(number)
 
 
-class TestLiar(OneBadMember):
-    """`equivocate`, `withhold-beacon`, `flip` and `lie`, each in its phase."""
+class TestLiar(OneBadMember, NamedAttacks):
+    """`equivocate`, `withhold-beacon`, `flip` and `lie`, each in its phase.
 
-    scenario = job("equivocate+withhold-beacon+flip+lie")
+    Its client answers to it alone, and it sides with that client: `split`.
+    """
+
+    attacks = ("equivocate", "flip", "split")
+    scenario = job("equivocate+withhold-beacon+flip+lie", "amplify:10+split")
     faults = paid_for("EQUIVOCATION", "WITHHELD", "FALSEHOOD", "DISSENT")
 
     def test_it_loses_its_stake(self, outcome):
@@ -69,9 +74,10 @@ class TestLiar(OneBadMember):
         assert all(outcome.is_audited(0, name) for name in (*HONEST, CHEAT))
 
 
-class TestSilentMember(OneBadMember):
+class TestSilentMember(OneBadMember, NamedAttacks):
     """`few`, `reveal-others` and `withhold-verdict`."""
 
+    attacks = ("few",)
     scenario = job("few+reveal-others+withhold-verdict")
     faults = paid_for("FALSEHOOD", "SILENCE")
 
@@ -79,9 +85,10 @@ class TestSilentMember(OneBadMember):
         assert outcome.lost_wei(BAD) == STAKE
 
 
-class TestFramingMember(OneBadMember):
+class TestFramingMember(OneBadMember, NamedAttacks):
     """`frame` in rolls and audits, and `sums`; and `hang`: it answers no request of a peer."""
 
+    attacks = ("frame", "sums")
     scenario = job("frame+sums+hang")
     faults = paid_for("FALSEHOOD")
 
@@ -89,9 +96,10 @@ class TestFramingMember(OneBadMember):
         assert outcome.lost_wei(BAD) == STAKE
 
 
-class TestCopyingMember(OneBadMember):
-    """`copy` and `split`: its client answers to it alone, and the others fetch the answer."""
+class TestCopyingMember(OneBadMember, NamedAttacks):
+    """`copy`: its client answers to it alone, and the others fetch the answer."""
 
+    attacks = ("copy",)
     scenario = job("copy", "amplify:10+split")
     faults = paid_for("ABSENCE")
 
@@ -99,12 +107,13 @@ class TestCopyingMember(OneBadMember):
         assert outcome.lost_wei(BAD) == len(outcome.penalties()) * (STAKE // 5) > 0
 
 
-class TestLeakingMember(OneBadMember):
+class TestLeakingMember(OneBadMember, NamedAttacks):
     """`leak`: it shifts its answers by a guess, reveals none, and wants another session.
 
     It refuses deliveries as well, and gets them from its peers.
     """
 
+    attacks = ("leak",)
     scenario = job("leak+refuse-deliveries")
     faults = paid_for("ABSENCE")
 

@@ -7,9 +7,10 @@ from urllib.parse import urlsplit
 
 from expectations import EveryJob
 from proxy import CuttableProxy
-from scenario import Meanwhile, Scenario
+from scenario import Scenario
 from small_disk import SmallDisk
 
+from opfl_chain.bench.attacks.disturbances import Disturbance
 from opfl_chain.jobs.localnet.outcome import PASSED
 
 CONFIRMATIONS = 2
@@ -23,7 +24,7 @@ CLIENTS = ("client-0", "client-1", "client-2")
 LATE = "client-0"
 
 
-class Disturbed(Meanwhile):
+class Disturbed(Disturbance):
     """Two reorganisations, a node that is away, and a full disk, each in a round of its own."""
 
     def __init__(self, net):
@@ -155,7 +156,7 @@ class TestHonestAndDisturbed(EveryJob):
         assert outcome.attested(FULL) == {"member-0", "member-1", "member-2"}
 
 
-class DeepFork(Meanwhile):
+class DeepFork(Disturbance):
     """The first round is taken back whole, in the middle of its audits, and opened again."""
 
     def __init__(self, net):

@@ -10,8 +10,9 @@ from urllib.parse import urlsplit
 import pytest
 from expectations import EveryJob
 from proxy import CuttableProxy
-from scenario import Meanwhile, Scenario, play
+from scenario import Scenario, play
 
+from opfl_chain.bench.attacks.disturbances import Disturbance
 from opfl_chain.bench.network import NamespacesUnavailable, Network
 from opfl_chain.jobs.localnet.outcome import OUTSIDE, PASSED
 
@@ -22,7 +23,7 @@ HOST_OF = {"server": 0, "member-0": 1, "member-1": 2, "member-2": 3, "standby-0"
 OF_CLIENTS = 5
 
 
-class Spread(Meanwhile):
+class Spread(Disturbance):
     """Moves every daemon to its host before it starts."""
 
     def __init__(self, net, network):

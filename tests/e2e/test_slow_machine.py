@@ -8,8 +8,9 @@ import time
 
 import pytest
 from expectations import EveryJob
-from scenario import Meanwhile, Scenario
+from scenario import Scenario
 
+from opfl_chain.bench.attacks.disturbances import Disturbance
 from opfl_chain.chain.terms import DEPOSIT
 from opfl_chain.jobs.localnet.outcome import OUTSIDE, PASSED
 
@@ -20,7 +21,7 @@ STOPPED_SECONDS = 6.0
 HOGS = 8
 
 
-class Stopped(Meanwhile):
+class Stopped(Disturbance):
     """Stops a member when it should judge, and a client when it should deliver."""
 
     def __init__(self, net):
@@ -51,7 +52,7 @@ class Stopped(Meanwhile):
         self.held[name] = net.devnet.rpc.block_number() - head
 
 
-class Hogged(Meanwhile):
+class Hogged(Disturbance):
     """Processes beside the job that take all the time they get."""
 
     def __init__(self, net):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from opfl_chain.bench.attacks.disturbances import Disturbance, Fork, IdleStrangers, LyingNode
@@ -13,6 +13,19 @@ from opfl_chain.jobs.localnet.plan import Plan
 CHEAT: Final = "amplify:10"
 """A client that commits to ten times its gradient."""
 HONEST: Final = (None, None, None)
+
+
+@dataclass(frozen=True)
+class InsideMpc:
+    """What differs where members replay steps inside MPC."""
+
+    why: str
+    works: bool = False
+    """The attack works there: audits inside MPC assume that members follow its protocol."""
+    rounds: int = 2
+    spoils: int = 0
+    """Rounds that are void because audits inside MPC need all three seats."""
+    unnamed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -36,6 +49,23 @@ class PlayedAttack:
     """What is played, where it is not the attack on version 1 itself."""
     spoils: int = 0
     """Rounds that it can void: a fork that is deeper than `confirmations`."""
+    works: bool = False
+    """It is known to work on this kind of audits, as SECURITY.md says."""
+    inside_mpc: InsideMpc | None = None
+
+    def on(self, kind: str) -> PlayedAttack:
+        """The attack as it is played on a kind of audits."""
+        if kind == "proved" or self.inside_mpc is None:
+            return self
+        there = self.inside_mpc
+        return replace(
+            self,
+            works=there.works,
+            rounds=there.rounds,
+            spoils=there.spoils,
+            unnamed=self.unnamed + there.unnamed,
+            remark=there.why,
+        )
 
     def plan(self, kind: str) -> Plan:
         return Plan(
@@ -48,6 +78,12 @@ class PlayedAttack:
             dataset="synthetic",
             score=False,
         )
+
+    @property
+    def accomplices(self) -> tuple[str, ...]:
+        """The cheats of the clients that take part in the attack."""
+        cheats = enumerate(self.clients)
+        return tuple(cheat for i, cheat in cheats if cheat and f"client-{i}" in self.attackers)
 
     @property
     def honest(self) -> list[str]:
@@ -74,10 +110,34 @@ ATTACKS: Final = (
         remark="one client signs everything with high s, the other its answer only",
     ),
     PlayedAttack("high-s member", "one member", member="high-s"),
-    PlayedAttack("frame", "one member", member="frame"),
+    PlayedAttack(
+        "frame",
+        "one member",
+        member="frame",
+        inside_mpc=InsideMpc(
+            "a complaint that does not stand changes nothing, and costs nothing there",
+            unnamed=("member-0",),
+        ),
+    ),
     PlayedAttack("equivocate", "one member", member="equivocate"),
-    PlayedAttack("flip", "one member", member="flip"),
-    PlayedAttack("leak", "one member", member="leak"),
+    PlayedAttack(
+        "flip",
+        "one member",
+        member="flip",
+        inside_mpc=InsideMpc(
+            "it changes one bit of the last message of the circuit, in both replays", works=True
+        ),
+    ),
+    PlayedAttack(
+        "leak",
+        "one member",
+        member="leak",
+        inside_mpc=InsideMpc(
+            "it makes the bit opened on every contribution a secret bit of its input, and follows"
+            " the protocol in the second replay",
+            works=True,
+        ),
+    ),
     PlayedAttack(
         "few",
         "one member and one client",
@@ -86,7 +146,17 @@ ATTACKS: Final = (
         unnamed=("member-0",),
         remark="a list that leaves clients out shows no fault, and the lists of both others count",
     ),
-    PlayedAttack("copy", "one member", member="copy"),
+    PlayedAttack(
+        "copy",
+        "one member",
+        member="copy",
+        inside_mpc=InsideMpc(
+            "replays need all three seats: what is held is replayed by the standby, and meanwhile"
+            " nobody can contribute",
+            rounds=3,
+            spoils=1,
+        ),
+    ),
     PlayedAttack(
         "split",
         "one member and one client",
@@ -134,18 +204,16 @@ ATTACKS: Final = (
 )
 
 
-INSIDE_MPC: Final = ("frame", "flip", "leak")
-"""Attacks whose members tamper with messages of proved audits. SPU kinds have no such messages:
-there the same attacks work inside MPC, whose members are assumed to follow it, and are not played.
-"""
-
-
 def attacks_called(names: Sequence[str] | None, kind: str) -> list[PlayedAttack]:
-    """Return the attacks with these names, or all that are played on a kind of audits."""
-    known = {each.name: each for each in ATTACKS if kind == "proved" or each.name not in INSIDE_MPC}
+    """Return the attacks with these names, or all, as they are played on a kind of audits."""
+    known = {each.name: each.on(kind) for each in ATTACKS}
     for name in names or ():
         if name not in known:
-            raise ValueError(
-                f"unknown attack {name!r} on {kind} audits. Known attacks: {', '.join(known)}."
-            )
+            raise ValueError(f"unknown attack {name!r}. Known attacks: {', '.join(known)}.")
     return [known[name] for name in names or known]
+
+
+def attack_named(name: str) -> PlayedAttack | None:
+    """Return the attack with this name, in which hyphens may stand for spaces."""
+    found = (each for each in ATTACKS if name in (each.name, each.name.replace(" ", "-")))
+    return next(found, None)

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from rich.table import Table
 
+from opfl_chain.bench.attacks.rows import WORKS
 from opfl_chain.protocol.economics import ETHER
 from opfl_chain.render.text import markdown_table, terminal_table
 
@@ -25,8 +26,11 @@ _COLUMNS: Final = (
 
 def attacks_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     """Format the rows for a terminal; amounts in ether."""
-    failed = sum(not row["failures"] for row in rows)
-    caption = f"{failed} of {len(rows)} attacks failed; amounts in ether"
+    working = sum(row["works"] for row in rows)
+    failed = sum(not row["failures"] for row in rows if not row["works"])
+    caption = f"{failed} of {len(rows) - working} attacks failed; amounts in ether"
+    if working:
+        caption = f"{caption}; {working} others: expected to work"
     return terminal_table(_COLUMNS, map(_cells, rows), caption=caption)
 
 
@@ -45,5 +49,10 @@ def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
         charged,
         f"{row['secret_bits_leaked']:,}",
         f"{row['rounds_final']} of {row['rounds']}",
-        "; ".join([*row["failures"], row["outcome"]]),
+        "; ".join([*row["failures"], *_known(row), row["outcome"]]),
     )
+
+
+def _known(row: Mapping[str, Any]) -> list[str]:
+    """Say what an attack achieved that is known to work."""
+    return [f"{WORKS}: {', '.join(row['harm'])}"] if row["works"] and row["harm"] else []

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -21,10 +22,14 @@ from opfl_chain.protocol.identifiers import ClientIndex
 from opfl_chain.protocol.published_answers import decode_rounds
 from opfl_chain.roles.member.proved_audits import ANSWERS_FILE
 
+FAILS: Final = "fails"
+WORKS: Final = "works, as SECURITY.md says"
 _WORD_BITS: Final = 64
 Tell = Callable[[str], None]
 Openings = Mapping[tuple[int, int, ClientIndex], int]
 """How many different words an honest member revealed, by round, member and client."""
+ToldBits = Set[tuple[int, int]]
+"""The rounds and clients of which a replay inside MPC told a member a bit that it had chosen."""
 
 
 @dataclass(frozen=True)
@@ -47,12 +52,23 @@ class AttackRow:
     unpunished: tuple[str, ...]
     """Attackers that can be named, and lost nothing."""
     took_place: bool
+    works: bool
+    """The attack is known to work on this kind of audits."""
     outcome: str
 
     @property
     def failures(self) -> list[str]:
         """What should not have happened, in words."""
-        found = [] if self.took_place else ["the attack did not take place"]
+        if not self.took_place:
+            return ["the attack did not take place"]
+        if self.works:
+            return [] if self.harm else ["the attack works no more, against SECURITY.md"]
+        return self.harm
+
+    @property
+    def harm(self) -> list[str]:
+        """What the attack achieved, in words."""
+        found = []
         if self.honest_clients_lost_wei or self.honest_members_lost_wei:
             found.append("honest participants lost money")
         if self.cheat_charged is False:
@@ -66,7 +82,8 @@ class AttackRow:
 
     @property
     def report(self) -> dict[str, Any]:
-        return {**asdict(self), "failures": self.failures}
+        expected = WORKS if self.works else FAILS
+        return {**asdict(self), "expected": expected, "harm": self.harm, "failures": self.failures}
 
 
 def play_attack(attack: PlayedAttack, kind: str, tell: Tell = lambda text: None) -> AttackRow:
@@ -85,7 +102,8 @@ def play_attack(attack: PlayedAttack, kind: str, tell: Tell = lambda text: None)
             attack,
             kind,
             JobOutcome.of(net),
-            revealed(net, attack),
+            revealed(net.folder, attack),
+            told_bits(net.folder, attack),
             meanwhile.told,
             meanwhile.took_place,
         )
@@ -96,6 +114,7 @@ def row_of(
     kind: str,
     outcome: JobOutcome,
     openings: Openings,
+    bits: ToldBits = frozenset(),
     told: str = "",
     took_place: bool = True,
 ) -> AttackRow:
@@ -115,18 +134,19 @@ def row_of(
         attacker_lost_wei=sum(lost[name] for name in attack.attackers),
         cheat_charged=_cheat_charged(attack, outcome),
         secret_bits_leaked=_leaked_bits(
-            attack, outcome, openings, attack.plan(kind).boundary.coordinates
+            attack, outcome, openings, bits, attack.plan(kind).boundary.coordinates
         ),
         rounds_final=sum(outcome.is_final(number) for number in range(outcome.rounds)),
         rounds=attack.rounds,
         spoils=attack.spoils,
         unpunished=tuple(name for name in named if not lost[name]),
         took_place=took_place,
+        works=attack.works,
         outcome="; ".join(filter(None, (attack.remark, told, *_events(attack, outcome)))),
     )
 
 
-def revealed(net: Localnet, attack: PlayedAttack) -> Openings:
+def revealed(folder: Path, attack: PlayedAttack) -> Openings:
     """Count the different words that honest members revealed on one contribution.
 
     Words on the same contribution are masked once: a second
@@ -135,7 +155,7 @@ def revealed(net: Localnet, attack: PlayedAttack) -> Openings:
     found: dict[tuple[int, int, ClientIndex], set[bytes]] = {}
     for number in range(MEMBERS):
         name = f"member-{number}"
-        path = net.folder / "state" / name / ANSWERS_FILE
+        path = folder / "state" / name / ANSWERS_FILE
         if name not in attack.honest or not path.exists():
             continue
         for t, published in decode_rounds(path.read_text()).items():
@@ -145,6 +165,19 @@ def revealed(net: Localnet, attack: PlayedAttack) -> Openings:
                 for client, words in Reveal.decode(message.body, author).answers.items():
                     found.setdefault((t, number, client), set()).add(words.encode())
     return {place: len(words) for place, words in found.items()}
+
+
+def told_bits(folder: Path, attack: PlayedAttack) -> ToldBits:
+    """Read off the log of a member of which contributions it was told a secret bit."""
+    logs = sorted(folder.glob("member-0-*.log")) if attack.member is not None else []
+    lines = [line for log in logs for line in log.read_text(errors="replace").splitlines()]
+    events = [json.loads(line) for line in lines if line.startswith("{")]
+    return {
+        (event["round"], int(client))
+        for event in events
+        if event["event"] == "leak" and "bits" in event
+        for client in event["bits"]
+    }
 
 
 def _clients(attack: PlayedAttack) -> list[str]:
@@ -170,15 +203,22 @@ def _cheat_charged(attack: PlayedAttack, outcome: JobOutcome) -> bool | None:
 
 
 def _leaked_bits(
-    attack: PlayedAttack, outcome: JobOutcome, openings: Openings, coordinates: int
+    attack: PlayedAttack,
+    outcome: JobOutcome,
+    openings: Openings,
+    told: ToldBits,
+    coordinates: int,
 ) -> int:
     """Count what is known of honest clients beyond one expected bit each, and sums of several.
 
     A verdict other than passed on an honest contribution tells what made it so; a second, different
     opening of a contribution takes its mask away; a sum with one honest client is its gradient.
+    The log of a member that tampers with replays says what they told it.
     """
     honest = [name for name in attack.honest if name.startswith("client")]
     bits = sum(count - 1 for count in openings.values())
+    indices = {outcome.client_index(name) for name in honest} if told else set()
+    bits += sum(client in indices for _, client in told)
     for number in range(outcome.rounds):
         verdicts = {name: outcome.verdict(number, name) for name in honest}
         for name, verdict in verdicts.items():
@@ -235,5 +275,6 @@ def _stuck(attack: PlayedAttack, kind: str, why: str) -> AttackRow:
         spoils=attack.spoils,
         unpunished=(),
         took_place=True,
+        works=False,
         outcome=f"stuck: {why}",
     )

@@ -29,6 +29,8 @@ from opfl_chain.transport.deadline import Deadline
 _TAIL_LINES = 15
 _END_SECONDS = 1.0
 _TAKEOVER_PAUSE_SECONDS = 0.1
+PROGRAM = "opfl_chain.mpc.session.process"
+"""The module that the process of a member runs."""
 JOIN_SECONDS = 30.0
 STALL_SECONDS = 10.0
 LEAVE_SECONDS = 5.0
@@ -41,13 +43,14 @@ _MAX_MARGIN_SECONDS = 0.5
 class PartyChild:
     """The child process. The constructor starts it without waiting until it is up."""
 
-    def __init__(self, rank: Rank) -> None:
+    def __init__(self, rank: Rank, program: str) -> None:
+        """`program` is the module that it runs."""
         self._rank = rank
         self._stream, theirs = socket.socketpair()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `kill`
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "opfl_chain.mpc.session.process", str(theirs.fileno())],
+                [sys.executable, "-m", program, str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=self._log,
@@ -141,14 +144,17 @@ def _take_over(config: PartyConfig, deadline: Deadline) -> socket.socket:
 class Party(Closing):
     """One member. Its child process starts at once, to be warm when it is needed."""
 
-    def __init__(self, config: PartyConfig, *, takeover_seconds: float = 0.0) -> None:
+    def __init__(
+        self, config: PartyConfig, *, takeover_seconds: float = 0.0, program: str = PROGRAM
+    ) -> None:
         """`takeover_seconds` is how long a predecessor's process may still hold our address.
 
         A member that was killed leaves its SPU process behind, which ends a moment later.
         """
         self.config = config
+        self._program = program
         self._reservation = _take_over(config, Deadline(takeover_seconds))
-        self._child: PartyChild | None = PartyChild(config.rank)
+        self._child: PartyChild | None = PartyChild(config.rank, program)
         self._session: PartySession | None = None
 
     @property
@@ -221,7 +227,7 @@ class Party(Closing):
         self.ended()
         if self._child is not None:
             self._child.kill()
-            self._child = PartyChild(self.config.rank)
+            self._child = PartyChild(self.config.rank, self._program)
 
     def close(self) -> None:
         self.ended()

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from opfl_chain.chain.bindings.types import Role
 from opfl_chain.chain.keys import load_bls_key
-from opfl_chain.mpc.session.party import Party
+from opfl_chain.mpc.session.party import PROGRAM, Party
 from opfl_chain.mpc.session.party_config import PartyConfig
 from opfl_chain.mpc.session.ranks import certificate_name
 from opfl_chain.protocol.bundle import BundleKind
@@ -65,7 +65,8 @@ class Member(Node):
     MESSAGES: ClassVar[type[Messages]] = Messages
     ROLLS: ClassVar[type[RollDuty]] = RollDuty
     PROVED_AUDITS: ClassVar[type[ProvedAudits]] = ProvedAudits
-    MEETING_AUDITS: ClassVar[type[MeetingAudits]] = MeetingAudits
+    MEETINGS: ClassVar[type[MeetingAudits]] = MeetingAudits
+    MPC_PROGRAM: ClassVar[str] = PROGRAM
     SUMS: ClassVar[type[MemberSums]] = MemberSums
     SCHEMA: ClassVar[str] = member_store.SCHEMA + models.SCHEMA
 
@@ -152,7 +153,7 @@ class Member(Node):
         tolerance = rule_of(self.job.boundary).tolerance(self.job.boundary)
         if tolerance is not None:
             return self.PROVED_AUDITS(self.parts, self.referees, tolerance)
-        return self.MEETING_AUDITS(self.parts, self._party, self._settings.mpc_join_seconds)
+        return self.MEETINGS(self.parts, self._party, self._settings.mpc_join_seconds)
 
     @property
     def done(self) -> bool:
@@ -439,4 +440,4 @@ class Member(Node):
             settings.mpc_link_ports,
             tuple(certificate_name(roster.index(member)) for member in seats),
         )
-        return Party(config, takeover_seconds=_TAKEOVER_SECONDS)
+        return Party(config, takeover_seconds=_TAKEOVER_SECONDS, program=self.MPC_PROGRAM)
