@@ -69,6 +69,34 @@ class TestRoll:
         assert len(on_roll(world)) == 3
 
 
+def test_who_has_an_undecided_audit_is_no_candidate(proved, tmp_path):
+    """Its audit is held after the next round opened: the chain calls it active at that block.
+
+    The chain has the root of the roll alone, and one member has lost the roll: its peers have it.
+    """
+    with World(proved, tmp_path, public_roll=False) as world:
+        world.open()
+        deliver_all(world)
+        world.until(lambda: world.round.seed is not None)
+        silent, *others = world.clients
+        for client in others:
+            client.deliver(ANSWER)
+        world.until(lambda: world.round.verdict_hash is not None)
+        first, view = world.round, world.member(1).view
+        assert not view.charges()
+        world.player.void(first.id, first.schedule.finalise)
+        second = world.open()
+        assert second.opening != first.opening and world.round.number == 1
+        world.member(2).state.write("DELETE FROM rolls WHERE opening = ?", first.opening)
+        assert silent.deliver() == [410] * 3
+        for client in others:
+            assert client.deliver() == [200] * 3
+        world.until(lambda: rolled(world))
+        for member in world.members[:3]:
+            listed = {entry.address for entry in member.store.roll(second.opening)}
+            assert listed == {client.address for client in others}
+
+
 class TestIntake:
     def test_bundles_that_do_not_count_are_refused_and_nothing_is_kept(self, world):
         own, other, _ = world.clients

@@ -102,7 +102,13 @@ class Member(Node):
             self, self.store, self.messages, gradients, answers, self.sealing_key, self.newcomers
         )
         self.rolls = self.ROLLS(
-            self, self.store, self.messages, self.steps, gradients, self.sealing_key
+            self,
+            self.store,
+            self.messages,
+            self.steps,
+            gradients,
+            self.contributions,
+            self.sealing_key,
         )
         self.answers = Answers(
             self,
