@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 from model_choices import Dice, Trace, explore
 from model_end import Phase, broken, phases_of_round, reopen, starts
-from model_variants import VARIANTS, Variant
+from model_variants import VARIANTS, Variant, every_component
 from model_world import MEETING, PROVED, Rules, State, amount_paid
 
 RUNS = int(os.environ.get("OPFL_MODEL_RUNS", "300"))
@@ -84,6 +84,13 @@ def test_gaps_of_meetings() -> None:
 def test_without_this_defence_an_attack_is_found(name: str) -> None:
     variant = VARIANTS[name]
     assert found_by_dice(variant) or found_by_search(variant), f"{name}: no {variant.breaks} found"
+
+
+def test_no_referee_sees_a_contribution_as_a_whole_also_if_seats_want_that() -> None:
+    """The limit alone holds: without it the same wishes show all components, see the variants."""
+    worlds, rules = starts(PROVED), Rules(asks=every_component)
+    ends = [played(seed, worlds[seed % len(worlds)], rules, 1)[0] for seed in range(RUNS)]
+    assert not any(each.startswith("G4") for state in ends for each in state.broken)
 
 
 def found_by_search(variant: Variant) -> bool:

@@ -14,6 +14,9 @@ from opfl_chain.adversaries.members import (
 )
 from opfl_chain.chain.bindings.types import ChargeStatus, MemberFault, Outcome
 from opfl_chain.protocol.verdict import Verdict
+from opfl_chain.roles.member.hearings import Hearing
+from opfl_chain.roles.member.meetings import MeetingAudits
+from opfl_chain.roles.member.proved_audits import ProvedAudits
 
 
 @pytest.fixture
@@ -193,6 +196,20 @@ class TestAudits:
         }
         assert view.seats()[2] == audited.member(3).address
         assert not view.charges()
+
+
+def test_a_replay_inside_mpc_is_repeated_before_it_costs_anything(world, monkeypatch):
+    """A proof that fails has failed for good; a replay may reject an honest step now and then."""
+    member, opening = world.member(0), world.round.opening
+    for client, kind, needed in zip(
+        world.clients, (ProvedAudits, MeetingAudits), (1, 2), strict=False
+    ):
+        monkeypatch.setattr(member._audits, "hearings_needed", kind.hearings_needed)
+        for attempt in range(1, needed + 1):
+            assert member.store.outcome(opening, client.address) is None
+            hearing = Hearing(world.round, attempt, (client.address,), 0, 1)
+            member._keep(hearing, {client.address: Outcome.OUTSIDE})
+        assert member.store.outcome(opening, client.address) is Outcome.OUTSIDE
 
 
 class TestMessages:
