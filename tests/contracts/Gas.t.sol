@@ -344,8 +344,8 @@ contract GasTest is Protocol {
     }
 
     function _attest(uint256 member) private returns (uint256) {
-        return
-            _toRounds(members[member].addr, abi.encodeCall(Rounds.attest, (round, passesOf(ALL))));
+        bytes memory call = abi.encodeCall(Rounds.attest, (round, openingOf(round), passesOf(ALL)));
+        return _toRounds(members[member].addr, call);
     }
 
     /// @dev Signed by seats 0 and 1. A pair with seat 2 reads one more cold slot: about 2,500 more,
