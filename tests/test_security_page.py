@@ -13,9 +13,7 @@ from opfl_chain.adversaries.servers import SERVERS
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "SECURITY.md").read_text().split("\n## Static analysis")[0]
 NAMED = sorted(set(re.findall(r"`(tests/[\w/.]+?)`", PAGE)))
-CHEATS = {
-    name for each in (ATTACKS, DELIVERIES, MEMBERS, PROOFS, SERVERS) for name in each.names()
-}
+CHEATS = {name for each in (ATTACKS, DELIVERIES, MEMBERS, PROOFS, SERVERS) for name in each.names()}
 NAMES = r"\((`[\w-]+`(?:,\s`[\w-]+`)*)\)"
 """Names in parentheses, behind a test or behind a claim."""
 

@@ -9,17 +9,13 @@ from contextlib import ExitStack
 from urllib.parse import urlsplit
 
 import pytest
-from contract_player import ACCOUNTS
 from cuttable_proxy import CuttableProxy
-from seated import ANSWER, CONTRIBUTION, ProvedPlayer, World
+from seated import ANSWER, CONTRIBUTION, World
 
 from opfl_chain.chain.bindings.types import ChargeStatus, Outcome, Role
-from opfl_chain.chain.devnet import Anvil, derive_accounts
-from opfl_chain.protocol.economics import ETHER
 from opfl_chain.roles.client.client import Client
 from opfl_chain.roles.settings import ClientSettings, DataSettings
 
-MNEMONIC = "test test test test test test test test test test test junk"
 STUCK_SECONDS = 900
 CLIENTS = 3
 
@@ -75,15 +71,9 @@ def wait_until(reached):
 
 
 @pytest.fixture
-def world(tmp_path):
-    with Anvil(block_time=None) as chain:
-        accounts = derive_accounts(MNEMONIC, ACCOUNTS)
-        for account in accounts:
-            chain.rpc.request("anvil_setBalance", account.address, hex(10_000 * ETHER))
-        with ProvedPlayer(chain, accounts, tmp_path / "player") as player:
-            player.register_keys()
-            with World(player, tmp_path, clients=1, rounds=1, max_clients=CLIENTS) as world:
-                yield world
+def world(proved, tmp_path):
+    with World(proved, tmp_path, clients=1, rounds=1, max_clients=CLIENTS) as world:
+        yield world
 
 
 def test_who_was_cut_off_during_its_audit_and_comes_back_in_time_loses_nothing(world):
