@@ -123,12 +123,13 @@ contract Rounds is IRounds {
     }
 
     /// @inheritdoc IRounds
-    function attest(RoundId id, bytes calldata passes) external {
+    function attest(RoundId id, bytes32 opening, bytes calldata passes) external {
         // Also when two have finalised already: who comes third is paid, not penalised for silence.
         State storage current = _rounds[id];
         if (block.number > current.attestDeadline || !BEACON.isSettled(id)) {
             revert NotInAttestPhase(id, block.number);
         }
+        if (opening != current.opening) revert WrongOpening(opening, current.opening);
         JobId job = id.job();
         uint8 seat = JOBS.seatAmong(job, current.seats, msg.sender);
         uint8 bit = uint8(1 << seat);

@@ -55,6 +55,9 @@ interface IRounds {
     /// @notice Verdicts are attested when it is known who is audited, until the deadline.
     error NotInAttestPhase(RoundId round, uint256 currentBlock);
 
+    /// @notice The round was opened again since, on another chain or model.
+    error WrongOpening(bytes32 given, bytes32 current);
+
     /// @notice A member attests once in a round.
     error AlreadyAttested(RoundId round, address member);
 
@@ -86,8 +89,10 @@ interface IRounds {
 
     /// @notice Attests the calling member's verdict. Two equal ones decide; the third may still come,
     /// until the deadline, even if the round was finalised meanwhile.
+    /// @param opening Of the round that was judged: a transaction that a reorganisation took back
+    /// counts for no other.
     /// @param passes Bitmap of the clients whose contributions are accepted.
-    function attest(RoundId round, bytes calldata passes) external;
+    function attest(RoundId round, bytes32 opening, bytes calldata passes) external;
 
     /// @notice Sets the next model, with the signatures of two seats over `RoundResult`.
     function finalise(

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from opfl_chain.paper.results import LabSettings
+from opfl_chain.paper.strategies import VERSION_1, VERSION_2, AuditRules, Strategy, strategies
 from opfl_chain.protocol.economics import BestResponse, Deterrence
 from opfl_chain.protocol.hashing import keccak256
 from opfl_chain.protocol.randomness import audit_rate_of, audit_ticket
@@ -134,39 +134,16 @@ def _profit(
     return {"detected": caught, "profit": 1.0 - caught * deposit}
 
 
-@dataclass(frozen=True)
-class Strategy:
-    """A client's way through a job of `SKIPPED` rounds."""
-
-    name: str
-    cheats_in: range
-    """The rounds in which it saves the computation."""
-    before: float = 1.0
-    """The part of the deposit that an audit of it cost in version 1. In version 2 it is all of it,
-    and the client is out of the job."""
-
-
-STRATEGIES = (
-    Strategy("honest", range(0)),
-    Strategy("cheat always", range(SKIPPED)),
-    Strategy("cheat rarely", range(0, SKIPPED, 10)),
-    Strategy("withhold the answer", range(SKIPPED), 0.1),
-    Strategy("evade", range(SKIPPED), 0.0),
-    Strategy("collude with a member", range(SKIPPED), 0.0),
-    Strategy("cheat at the end and leave", range(SKIPPED - 10, SKIPPED)),
-)
-
-
-def strategy_rows(tickets: Counts) -> list[dict[str, Any]]:
+def strategy_rows(tickets: Counts, rules: AuditRules = VERSION_2) -> list[dict[str, Any]]:
     """Return what each strategy gains over honesty at the deposit that `opfl stake` recommends."""
     rows = []
     for rate in STRATEGY_RATES:
         response = BestResponse(pay=PAY)
         deposit = response.required_deposit(rate)
         audited = tickets < np.uint64(audit_rate_of(rate))
-        for strategy in STRATEGIES:
-            gains = _gains(strategy, audited, deposit)
-            expected = expected_gain(strategy, rate, deposit)
+        for strategy in strategies(SKIPPED):
+            gains = _gains(strategy, audited, deposit, rules)
+            expected = expected_gain(strategy, rate, deposit, rules)
             spread = CONFIDENCE * float(gains.std()) / math.sqrt(len(gains))
             rows.append(
                 {
@@ -176,32 +153,36 @@ def strategy_rows(tickets: Counts) -> list[dict[str, Any]]:
                     "gain": float(gains.mean()),
                     "expected_gain": expected,
                     "within_95_percent": abs(float(gains.mean()) - expected) <= spread + 1e-9,
-                    "expected_gain_in_version_1": expected_gain(
-                        strategy, rate, deposit, strategy.before
-                    ),
+                    "expected_gain_in_version_1": expected_gain(strategy, rate, deposit, VERSION_1),
                 }
             )
     return rows
 
 
-def _gains(strategy: Strategy, audited: Counts, deposit: float) -> Counts:
-    """Return what the client of each job has more than an honest one, at its end."""
+def _gains(strategy: Strategy, audited: Counts, deposit: float, rules: AuditRules) -> Counts:
+    """Return what the client of each job has more than an honest one, at its end.
+
+    Whoever loses all of its deposit is out of the job, and earns nothing in later rounds.
+    """
     found = np.zeros(len(audited))
     inside = np.ones(len(audited), bool)
+    price = strategy.price(rules)
     for t in strategy.cheats_in:
         found += inside  # the saved computation
         caught = inside & audited[:, t]
-        later = SKIPPED - 1 - t
-        found -= caught * (PAY + deposit + later * (PAY - 1.0))
-        inside &= ~caught
+        later = SKIPPED - 1 - t if price == 1.0 else 0
+        found -= caught * (PAY + price * deposit + later * (PAY - 1.0))
+        if price == 1.0:
+            inside &= ~caught
     return found
 
 
-def expected_gain(strategy: Strategy, rate: float, deposit: float, penalty: float = 1.0) -> float:
-    """Return the expectation of the same; a penalty below one leaves the client in the job."""
+def expected_gain(strategy: Strategy, rate: float, deposit: float, rules: AuditRules) -> float:
+    """Return the expectation of the same."""
     total, inside = 0.0, 1.0
+    price = strategy.price(rules)
     for t in strategy.cheats_in:
-        later = (SKIPPED - 1 - t) * (PAY - 1.0) if penalty == 1.0 else 0.0
-        total += inside * (1.0 - rate * (PAY + penalty * deposit + later))
-        inside *= 1.0 - rate if penalty == 1.0 else 1.0
+        later = (SKIPPED - 1 - t) * (PAY - 1.0) if price == 1.0 else 0.0
+        total += inside * (1.0 - rate * (PAY + price * deposit + later))
+        inside *= 1.0 - rate if price == 1.0 else 1.0
     return total

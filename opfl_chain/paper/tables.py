@@ -296,11 +296,12 @@ def _strategies(report: Report) -> str:
         f"What strategies earn more than honesty in jobs of {report['cheating_rounds']} rounds,"
         " simulated and expected (in parentheses). A contribution costs 1 and earns"
         f" {report['pay']:g}; the deposits are those of `opfl stake` for that: {deposits}. An"
-        " audited cheat loses its deposit whatever it does then, and its place in the job: the"
-        " simulation takes this from the rules, so that ways to cheat always differ in version 1"
-        " only, and `opfl bench attacks` shows it on daemons. In version 1 an answer that was"
-        " withheld cost a tenth of it, and one that was evaded, or"
-        f" judged with a colluding member, nothing.\n\n{table}"
+        " audited cheat takes the cheapest way that its strategy knows: whom it answers, whether it"
+        " has asked for its deposit, what a colluding member says. The functions of the protocol"
+        " end its audit, and the terms price the end: it always loses its deposit, and its place"
+        " in the job. `opfl bench attacks` shows the same on daemons. In version 1 an answer that"
+        " was withheld cost a tenth of it, and one that was evaded, or judged with a colluding"
+        f" member, nothing.\n\n{table}"
     )
 
 

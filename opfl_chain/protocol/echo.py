@@ -116,14 +116,16 @@ class Common:
     """The message of each seat; None if it was away, or said two things."""
     equivocators: dict[int, tuple[Signed, Signed]]
     """Two messages of one author in the slot: its signatures prove it on chain."""
+    in_time: bool = True
+    """Whether we took part in time: who comes too late cannot tell whether others were away."""
 
     @property
     def absent(self) -> tuple[int, ...]:
-        """The seats that said nothing."""
+        """The seats that said nothing, as far as we can tell."""
         return tuple(
             seat
             for seat, value in self.values.items()
-            if value is None and seat not in self.equivocators
+            if self.in_time and value is None and seat not in self.equivocators
         )
 
 

@@ -159,8 +159,9 @@ class Protocol:
         )
 
     def attest(self, round_id, verdict, members=(0, 1, 2)):
+        opening = self.rounds.rollOf(round_id)[0]
         return [
-            self.rounds.attest(round_id, verdict.passes_bytes, sender=self.roster[member])
+            self.rounds.attest(round_id, opening, verdict.passes_bytes, sender=self.roster[member])
             for member in members
         ]
 

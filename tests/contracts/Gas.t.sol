@@ -351,8 +351,8 @@ contract GasTest is Protocol {
     }
 
     function _attest(uint256 member) private returns (uint256) {
-        return
-            _toRounds(members[member].addr, abi.encodeCall(Rounds.attest, (round, passesOf(ALL))));
+        bytes memory call = abi.encodeCall(Rounds.attest, (round, openingOf(round), passesOf(ALL)));
+        return _toRounds(members[member].addr, call);
     }
 
     /// @dev The first round of a job that keeps the pairs of its rolls off the chain.

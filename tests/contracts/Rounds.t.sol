@@ -342,18 +342,20 @@ contract RoundsTest is Protocol {
     function test_Attest_WhenCallerHasNoSeat_Reverts() public {
         RoundId id = _settled();
         bytes memory passes = passesOf(15);
+        bytes32 opening = openingOf(id);
         vm.prank(members[3].addr);
         vm.expectRevert(abi.encodeWithSelector(IJobs.NotSeated.selector, job, members[3].addr));
-        rounds.attest(id, passes);
+        rounds.attest(id, opening, passes);
     }
 
     function test_Attest_WhenSeatChangedDuringTheRound_TakesTheOldSeatAlone() public {
         RoundId id = _settled();
         changeSeat(job, 2, 3, 0, 1);
         bytes memory passes = passesOf(15);
+        bytes32 opening = openingOf(id);
         vm.prank(members[3].addr);
         vm.expectRevert(abi.encodeWithSelector(IJobs.NotSeated.selector, job, members[3].addr));
-        rounds.attest(id, passes);
+        rounds.attest(id, opening, passes);
         attest(id, 2, 15);
         assertEq(rounds.round(id).attested, 4);
     }
@@ -362,11 +364,22 @@ contract RoundsTest is Protocol {
         RoundId id = _settled();
         attest(id, 0, 15);
         bytes memory passes = passesOf(7);
+        bytes32 opening = openingOf(id);
         vm.prank(members[0].addr);
         vm.expectRevert(
             abi.encodeWithSelector(IRounds.AlreadyAttested.selector, id, members[0].addr)
         );
-        rounds.attest(id, passes);
+        rounds.attest(id, opening, passes);
+    }
+
+    function test_Attest_WhenItIsAboutAnotherOpening_Reverts() public {
+        RoundId id = _settled();
+        bytes memory passes = passesOf(15);
+        bytes32 gone = keccak256("gone");
+        bytes32 opening = openingOf(id);
+        vm.prank(members[0].addr);
+        vm.expectRevert(abi.encodeWithSelector(IRounds.WrongOpening.selector, gone, opening));
+        rounds.attest(id, gone, passes);
     }
 
     function test_Attest_WhenMorePassedThanAreOnTheRoll_Reverts() public {
@@ -374,9 +387,10 @@ contract RoundsTest is Protocol {
         commitRoll(id, 7);
         publishBeacon(id);
         bytes memory passes = passesOf(15);
+        bytes32 opening = openingOf(id);
         vm.prank(members[0].addr);
         vm.expectRevert(abi.encodeWithSelector(IRounds.TooManyPasses.selector, 4, 3));
-        rounds.attest(id, passes);
+        rounds.attest(id, opening, passes);
     }
 
     function test_Attest_WhenFirstOfItsKind_OnlyRecords() public {
@@ -456,8 +470,9 @@ contract RoundsTest is Protocol {
     function test_Attest_WhenVerdictIsPadded_CountsAsAnotherOne() public {
         RoundId id = _settled();
         attest(id, 0, 15);
+        bytes32 opening = openingOf(id);
         vm.prank(members[1].addr);
-        rounds.attest(id, hex"0f00");
+        rounds.attest(id, opening, hex"0f00");
         assertEq(rounds.verdictHashOf(id), 0);
     }
 
@@ -727,9 +742,10 @@ contract RoundsTest is Protocol {
 
     function _expectAttestRevert(RoundId id, uint256 member, uint256 passed) private {
         bytes memory passes = passesOf(passed);
+        bytes32 opening = openingOf(id);
         vm.prank(members[member].addr);
         vm.expectRevert(abi.encodeWithSelector(IRounds.NotInAttestPhase.selector, id, block.number));
-        rounds.attest(id, passes);
+        rounds.attest(id, opening, passes);
     }
 
     function _expectFinaliseRevert(RoundId id, bytes memory reason) private {

@@ -4,8 +4,9 @@ from expectations import EveryJob
 from scenario import Scenario
 
 from opfl_chain.bench.attacks.disturbances import Disturbance
+from opfl_chain.chain.bindings import events
 from opfl_chain.chain.terms import DEPOSIT
-from opfl_chain.jobs.localnet.outcome import ACQUITTED, PASSED, UNANSWERED
+from opfl_chain.jobs.localnet.outcome import ACQUITTED, OUTSIDE, PASSED, UNANSWERED
 
 CLIENTS = ("client-0", "client-1", "client-2", "client-3", "client-4")
 IN_TIME, TOO_LATE = "client-0", "client-1"
@@ -52,6 +53,69 @@ class TestAwayDuringAudit(EveryJob):
 
     def test_others_are_not_held_up(self, outcome):
         assert [outcome.verdict(t, name) for t in (0, 1) for name in STAYING] == [PASSED] * 6
+
+
+WITHHOLDING, CHEATING = "client-3", "client-4"
+ABSENT_MEMBERS = ("member-1", "member-2")
+
+
+class CommitteeAway(Disturbance):
+    """Two members die when all have attested, and are back after the response window.
+
+    A client dies before the beacon audits it, and is back while one member alone can hear it.
+    """
+
+    def __init__(self, net):
+        super().__init__(net)
+        self.returned: dict[str, int] = {}
+
+    def __call__(self):
+        round_ = self._net.view.round(0)
+        if round_ is None or round_.roll is None:
+            return
+        if round_.seed is None:
+            self._kill(IN_TIME, round_.schedule.attest + 2)
+        if len(self._net.view.attestations(round_.id)) == 3 and round_.over is None:
+            for name in ABSENT_MEMBERS:
+                self._kill(name, round_.schedule.response + 2)
+
+    def _kill(self, name, back):
+        net = self._net
+        if net.daemons[name].started and name not in self.returned:
+            head = net.devnet.rpc.block_number()
+            net.kill(name, back - head, lambda: self.returned.update({name: back}))
+
+
+class TestSlowCommittee(EveryJob):
+    """It delays charges and forgives nobody."""
+
+    scenario = Scenario.of(
+        CommitteeAway,
+        clients=(None, None, None, "withhold-answer", "amplify:10"),
+        rounds=1,
+        audit_rate=1.0,
+        audit="proved",
+    )
+
+    def test_job_ends_with_all_of_its_rounds(self, outcome):
+        """Whether the sum was opened before the members died depends on the moment."""
+        assert outcome.rounds == 1
+
+    def test_all_came_back(self, played):
+        assert set(played.meanwhile.returned) == {IN_TIME, *ABSENT_MEMBERS}
+
+    def test_nothing_is_decided_while_two_members_are_away(self, played, outcome):
+        back = min(played.meanwhile.returned[name] for name in ABSENT_MEMBERS)
+        decided = (events.ClientCharged, events.ClientAcquitted)
+        blocks = [each.block for kind in decided for each in outcome.trail.of(kind)]
+        assert len(blocks) == 3 and min(blocks) > back
+
+    def test_who_cheated_or_withheld_pays_in_full(self, outcome):
+        assert outcome.charged() == {(0, WITHHOLDING): UNANSWERED, (0, CHEATING): OUTSIDE}
+        assert [outcome.lost_wei(name) for name in (WITHHOLDING, CHEATING)] == [DEPOSIT] * 2
+
+    def test_who_answered_the_only_member_that_was_there_is_acquitted(self, outcome):
+        assert outcome.acquitted() == {(0, IN_TIME)}
 
 
 KILLS = {

@@ -5,8 +5,8 @@ import signal
 import time
 from urllib.parse import urlsplit
 
+from cuttable_proxy import CuttableProxy
 from expectations import EveryJob
-from proxy import CuttableProxy
 from scenario import Scenario
 from small_disk import SmallDisk
 

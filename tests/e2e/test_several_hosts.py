@@ -8,8 +8,8 @@ from functools import partial
 from urllib.parse import urlsplit
 
 import pytest
+from cuttable_proxy import CuttableProxy
 from expectations import EveryJob
-from proxy import CuttableProxy
 from scenario import Scenario, play
 
 from opfl_chain.bench.attacks.disturbances import Disturbance

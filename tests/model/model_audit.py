@@ -238,16 +238,24 @@ def _proved(
     wanted = [
         Wanted(each.client, component, contents[each.client], each.content)
         for each, conclusion in found.items()
-        for component in conclusion.for_referee
+        for component in rules.asks(conclusion)
     ]
     if wanted:
         state, judged = referee_words(state, choose, rules, wanted)
         found = concluded(judged)
-    for conclusion in found.values():
+    for place, conclusion in enumerate(found.values()):
+        if revealed == "broken" and _is_bound(state, place) and rogue not in conclusion.liars:
+            state = fail(state, "G5 who repeats the words of others is not named")
         for seat in conclusion.liars:
             others = [state.seats[each] for each in state.honest_seats if each != seat]
             state = certify(state, state.seats[seat], "falsehood", others, rules)
     return state, {each.client: conclusion.outcome for each, conclusion in found.items()}
+
+
+def _is_bound(state: State, place: int) -> bool:
+    """Return whether the byzantine member has committed to words on an answer that opens."""
+    opens = not set(state.answers[place].spoilt) & set(state.honest_seats)
+    return state.plan is not None and state.plan[place] in _WORDS and opens
 
 
 @cache

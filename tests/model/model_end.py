@@ -109,6 +109,19 @@ def _parts(seat: int, clients: Sequence[ClientIndex]) -> tuple[bytes, bytes]:
     return _part(own, clients), _part(following, clients)
 
 
+def open_next(state: State, choose: Choose, rules: Rules) -> State:
+    """The next round opens while the audits that this one left open are not decided."""
+    if rules.suspends:
+        return state
+    held = state.audited - (state.passed or frozenset())
+    again = [
+        client
+        for client in sorted(held & set(state.rogues))
+        if choose(f"{client} cheats in the next round", (False, True))
+    ]
+    return replace(state, again=frozenset(again))
+
+
 def next_hearing(state: State, choose: Choose, rules: Rules) -> State:
     """What is undecided is heard again when the response window is over."""
     del choose
@@ -126,6 +139,8 @@ def settle(state: State, choose: Choose, rules: Rules) -> State:
             continue  # the contract takes no evidence with a high s
         unanswered = outcome is Outcome.UNANSWERED
         state = charge(state, client, rules.unanswered_costs if unanswered else FULL)
+    for client in state.again:
+        state = charge(state, client, FULL)
     state = _accuse(state, choose, rules)
     return _change_seats(_check(state, held), rules)
 
@@ -150,7 +165,7 @@ def _check(state: State, held: set[ClientIndex]) -> State:
     for client in sorted(held & set(state.rogues)):
         answered = dict(state.ends).get(client) is not Outcome.UNANSWERED
         guilty = client in state.outside or not answered
-        owed = amount_paid(state, f"client {client}") < FULL
+        owed = amount_paid(state, f"client {client}") < FULL * (1 + (client in state.again))
         if state.bench and guilty and owed and client in undecided | set(dict(state.ends)):
             state = fail(state, "G2 an audited contribution outside is not charged in full")
     passed_outside = state.outside & (state.passed or frozenset())
@@ -208,7 +223,8 @@ def phases_of_round(rules: Rules, late_hearings: int) -> list[Phase]:
     """Return the phases of one round."""
     audit = (answer, agree_answers, report, hear)
     later = (next_hearing, *audit) * (late_hearings if rules.waits else 0)
-    order = (deliver, name_candidates, make_roll, draw, *audit, attest, add_up, *later, settle)
+    ending = (attest, add_up, open_next, *later, settle)
+    order = (deliver, name_candidates, make_roll, draw, *audit, *ending)
     return [partial(each, rules=rules) for each in order]
 
 

@@ -59,17 +59,10 @@ def _taken(bundle: Bundle, rules: Rules) -> bool:
     )
 
 
-def smallest(bundles: frozenset[Bundle]) -> dict[ClientIndex, bytes]:
-    """The content hash of each client that a member lists."""
-    found: dict[ClientIndex, bytes] = {}
-    for each in sorted(bundles):
-        found.setdefault(each.client, each.content)
-    return found
-
-
 @cache
-def _encoded(bundles: frozenset[Bundle]) -> bytes:
-    return Listed(smallest(bundles)).encode()
+def _encoded(bundles: frozenset[Bundle], is_reversed: bool) -> bytes:
+    order = sorted(bundles, reverse=is_reversed)
+    return Listed({each.client: each.content for each in reversed(order)}).encode()
 
 
 @cache
@@ -102,10 +95,16 @@ def agreed_list(
     clients: Sequence[ClientIndex],
 ) -> tuple[State, dict[ClientIndex, bytes]]:
     """Have members list bundles; return those that count."""
-    own = {seat: _encoded(held[seat]) for seat in state.honest_seats}
+    last = None if rules.smallest_counts else state.honest_seats[-1]  # which came first to it
+    own = {seat: _encoded(held[seat], seat == last) for seat in state.honest_seats}
     options = lists_of(tuple(clients), frozenset(signed))
     state, values, _ = step(state, choose, rules, label, own, options, state.attempt == 0)
-    return state, rules.candidates(_read(tuple(values.items()), len(state.clients)))
+    named = rules.candidates(_read(tuple(values.items()), len(state.clients)))
+    for client in clients:
+        sent = {frozenset(b for b in held[s] if b.client == client) for s in state.honest_seats}
+        if len(sent) == 1 and any(sent) and client not in named:
+            state = fail(state, "FEW what a client sent to all honest members does not count")
+    return state, named
 
 
 def name_candidates(state: State, choose: Choose, rules: Rules) -> State:
@@ -158,8 +157,9 @@ def draw(state: State, choose: Choose, rules: Rules) -> State:
     on_roll = [each.client for each in state.roll]
     audited = on_roll
     withheld = state.rogue_seat is not None and choose("beacon is withheld", (False, True))
-    if withheld and state.byzantine is not None and rules.penalties:
-        state = penalise(state, state.byzantine, "withheld")
+    if withheld and state.byzantine is not None:
+        fined = penalise(state, state.byzantine, "withheld")
+        state = fined if rules.penalties else replace(state, faulty=True)
     if not withheld:
         audited = [client for client in on_roll if choose(f"{client} is audited", (False, True))]
     outside = {each.client for each in state.roll if each.stale}

@@ -13,11 +13,12 @@ from typing import Any, Final
 from model_world import FULL, MEETING, PROVED, Rules
 
 from opfl_chain.protocol import echo, sums
-from opfl_chain.protocol.audit_exchange import Conclusion, conclude
+from opfl_chain.protocol.audit_exchange import Answers, Conclusion, ReportRow, Row, conclude
+from opfl_chain.protocol.commitments import COMPONENTS
 from opfl_chain.protocol.echo import Common, Echo, Signed
 from opfl_chain.protocol.identifiers import ClientIndex
 from opfl_chain.protocol.meeting import Results
-from opfl_chain.protocol.referee import HandOver, Wanted
+from opfl_chain.protocol.referee import SEATS_NEEDED, HandOver, Wanted
 from opfl_chain.protocol.roll import Listed
 from opfl_chain.protocol.verdict import Outcome
 
@@ -110,6 +111,30 @@ def first_results(values: Mapping[int, bytes | None]) -> frozenset[ClientIndex] 
     return next((each.passed for each in said if each is not None), None)
 
 
+def every_component(conclusion: Conclusion) -> Iterable[int]:
+    """Want a referee to recompute an audit as a whole if anything of it is open."""
+    return range(COMPONENTS) if conclusion.for_referee else ()
+
+
+def without_limit(handed: Iterable[HandOver]) -> list[Wanted]:
+    """Recompute what two seats want, also all components of a contribution."""
+    named = Counter(frozenset(each.keys) for each in handed)
+    found = next((each for each, count in named.items() if count >= SEATS_NEEDED), frozenset())
+    return sorted(found, key=lambda each: (each.client, each.component))
+
+
+def uncommitted(rows: Mapping[int, Row], answers: Mapping[int, Answers], **more: Any) -> Conclusion:
+    """Take whatever words are revealed: whoever has none repeats those of the others."""
+    own = {seat: each.commitment for seat, each in answers.items()}
+    rebound = {
+        seat: replace(row, commitment=own[seat])
+        if isinstance(row, ReportRow) and seat in own
+        else row
+        for seat, row in rows.items()
+    }
+    return conclude(rebound, answers, **more)
+
+
 def seat_is_kept(*given: Any) -> None:
     return None
 
@@ -144,5 +169,12 @@ VARIANTS: Final = {
     "seat of the liar kept": Variant(Rules(due_change=seat_is_kept), "G5", rounds=2),
     "suspects keep their seats": Variant(Rules(suspects=False), "G2", MEETING),
     "suspects end all meetings": Variant(Rules(suspects=False), "G5", MEETING),
+    "withheld beacon is free": Variant(Rules(penalties=False), "G5"),
+    "undecided clients contribute": Variant(Rules(suspends=False), "G2"),
+    "a referee gets all components": Variant(
+        Rules(asks=every_component, wanted=without_limit), "G4"
+    ),
+    "words without commitment": Variant(Rules(conclude=uncommitted), "G5"),
+    "any of several bundles is listed": Variant(Rules(smallest_counts=False), "FEW"),
     "one member's results": Variant(Rules(results=first_results), "AGREE", MEETING),
 }

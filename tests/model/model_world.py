@@ -138,6 +138,8 @@ class State:
     seen: frozenset[int] = frozenset()
     """The components that a referee has opened, of whatever contribution."""
     final: bool = False
+    again: frozenset[ClientIndex] = frozenset()
+    """Rogues on the next roll, and outside, while their audit of this round is undecided."""
 
     @property
     def clients(self) -> tuple[ClientIndex, ...]:
@@ -173,9 +175,14 @@ Said = Sequence[int]
 """Addresses are numbers of the roster here."""
 
 
+def components_for_referee(conclusion: audit_exchange.Conclusion) -> Iterable[int]:
+    """The components of an audit that seats want a referee to recompute."""
+    return conclusion.for_referee
+
+
 @dataclass(frozen=True)
 class Rules:
-    """The rules. As it stands those that are built, but for `heard_once`."""
+    """The rules. As it stands those that are built."""
 
     # The functions that daemons call.
     common: Callable[..., Common] = echo.common
@@ -186,6 +193,7 @@ class Rules:
     wanted: Callable[[Iterable[referee.HandOver]], list[referee.Wanted]] = referee.agreed_wanted
     results: Callable[..., frozenset[ClientIndex] | None] = meeting.agreed_results
     due_change: Callable[..., seats.DueChange | None] = seats.due_change
+    asks: Callable[[audit_exchange.Conclusion], Iterable[int]] = components_for_referee
 
     # Rules of intake, daemons and contracts.
     canonical: bool = True
@@ -204,10 +212,7 @@ class Rules:
     waits: bool = True
     """What is undecided is heard again; off: the verdict settles it."""
     heard_once: bool = True
-    """A hearing that has ended is not taken up again for the clients that it left undecided.
-
-    Not built: `HearingPlan.later` leaves out who was decided, within the same hearing.
-    """
+    """A hearing that has ended is not taken up again for the clients that it left undecided."""
     signatures: int = 2
     unanswered_costs: int = FULL
     response_window: bool = True
@@ -217,6 +222,10 @@ class Rules:
     """A member reveals the sum of one verdict of a round."""
     penalties: bool = True
     """Off: a withheld beacon is free."""
+    suspends: bool = True
+    """A client with an undecided audit is on no roll."""
+    smallest_counts: bool = True
+    """A member lists the smallest content hash of a client; off: that of what came first."""
 
 
 def amount_paid(state: State, who: str) -> int:

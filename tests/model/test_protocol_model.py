@@ -10,7 +10,7 @@ import pytest
 from model_choices import Dice, Trace, explore
 from model_end import MOST_FAILURES, broken, phases_of_round, reopen, starts
 from model_roll import CLEAN
-from model_variants import VARIANTS, Variant
+from model_variants import VARIANTS, Variant, every_component
 from model_world import MEETING, PROVED, Bundle, Rules, State, amount_paid
 
 RUNS = int(os.environ.get("OPFL_MODEL_RUNS", "300"))
@@ -88,6 +88,13 @@ def test_without_this_defence_an_attack_is_found(name: str) -> None:
     if variant.kind == MEETING:
         ways.reverse()  # dice seldom end one meeting after the other and do nothing else
     assert any(find(variant) for find in ways), f"{name}: no {variant.breaks} found"
+
+
+def test_no_referee_sees_a_contribution_as_a_whole_also_if_seats_want_that() -> None:
+    """The limit alone holds: without it the same wishes show all components, see the variants."""
+    worlds, rules = starts(PROVED), Rules(asks=every_component)
+    ends = [played(seed, worlds[seed % len(worlds)], rules, 1)[0] for seed in range(RUNS)]
+    assert not any(each.startswith("G4") for state in ends for each in state.broken)
 
 
 def found_by_search(variant: Variant) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -19,9 +20,12 @@ from opfl_chain.paper.deterrence import (
 )
 from opfl_chain.paper.instances import best_candidates, rejection_rate, success_rate
 from opfl_chain.paper.results import LabSettings
-from opfl_chain.protocol.economics import Deterrence
+from opfl_chain.paper.strategies import VERSION_1, VERSION_2, ends_in_version_2, strategies
+from opfl_chain.protocol.audit_exchange import conclude
+from opfl_chain.protocol.economics import BestResponse, Deterrence
 from opfl_chain.protocol.hashing import keccak256
 from opfl_chain.protocol.randomness import audit_rate_of, is_audited
+from opfl_chain.protocol.verdict import Outcome
 
 
 @pytest.mark.parametrize(
@@ -146,8 +150,38 @@ def test_no_strategy_pays_at_the_recommended_deposit():
             assert row["expected_gain"] < 0, row
 
 
+def gains(rules):
+    """What each strategy gains over honesty at the lowest rate, simulated."""
+    rows = strategy_rows(tickets_of(200, 7), rules)
+    return {row["strategy"]: row["gain"] for row in rows if row["audit_rate"] == 0.01}
+
+
 def test_what_version_1_let_a_cheat_choose_did_pay():
-    rows = {(r["strategy"], r["audit_rate"]): r for r in strategy_rows(tickets_of(2, 7))}
+    found = gains(VERSION_1)
     for name in ("withhold the answer", "evade", "collude with a member"):
-        assert rows[name, 0.01]["expected_gain_in_version_1"] > 0
-    assert rows["cheat always", 0.01]["expected_gain_in_version_1"] < 0
+        assert found[name] > 80
+    assert found["cheat always"] < 0 and found["cheat at the end and leave"] < 0
+
+
+def test_every_way_to_act_after_the_seed_costs_the_whole_deposit():
+    prices = {each.name: each.price(VERSION_2) for each in strategies(SKIPPED)}
+    assert set(prices.values()) == {1.0} == {BestResponse().cheapest_penalty}
+
+
+def undecided_pass(*said, **more):
+    found = conclude(*said, **more)
+    return replace(found, outcome=found.outcome or Outcome.PASSED)
+
+
+@pytest.mark.parametrize(
+    ("changed", "pays"),
+    [
+        ({"prices": {Outcome.OUTSIDE: 1.0, Outcome.UNANSWERED: 0.1}}, "withhold the answer"),
+        ({"prices": {Outcome.UNANSWERED: 1.0, Outcome.OUTSIDE: 0.1}}, "evade"),
+        ({"ends": partial(ends_in_version_2, has_standby=False)}, "collude with a member"),
+        ({"ends": partial(ends_in_version_2, conclude=undecided_pass)}, "collude with a member"),
+        ({"unbonding": VERSION_2.audit - 1}, "cheat at the end and leave"),
+    ],
+)
+def test_a_rule_with_a_cheaper_choice_shows(changed, pays):
+    assert gains(VERSION_2)[pays] < 0 < gains(replace(VERSION_2, **changed))[pays]

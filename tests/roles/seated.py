@@ -47,12 +47,17 @@ class TickingMember(Member):
     """A member that acts when the test says so, and serves its peers all the time."""
 
     def tick(self):
-        step = self.cursor.catch_up()
-        self.agenda.begin(step.target)
-        self._moment = Moment(step.position, step.target, self.agenda)
+        self.look()
+        self.agenda.begin(self._moment.head)
         self.peers.patience.begin()
         self.act(self._moment)
         self.cursor.catch_up()
+
+    def look(self):
+        """Know the chain, without acting."""
+        step = self.cursor.catch_up()
+        head = step.target + self.settings.chain.confirmations
+        self._moment = Moment(step.position, head, self.agenda)
 
 
 class ContributingClient:
@@ -125,9 +130,19 @@ class World:
     """
 
     def __init__(
-        self, player, folder, *, clients=3, cheats=None, rounds=2, time="virtual", **terms
+        self,
+        player,
+        folder,
+        *,
+        clients=3,
+        cheats=None,
+        rounds=2,
+        confirmations=0,
+        time="virtual",
+        **terms,
     ):
-        self.player, self.folder, self.rounds, self.time = player, folder, rounds, time
+        self.player, self.folder, self.rounds = player, folder, rounds
+        self.chain = {"confirmations": confirmations, "time": time}
         self._open = ExitStack()
         changes = {"max_clients": clients, **terms}
         self.job = player.create_real_job(rounds=rounds, phases=PHASES, **changes)
@@ -153,12 +168,12 @@ class World:
         folder = self.folder / f"member-{number}"
         keystore = folder / "bls.json"
         settings = self.player.settings(actor, folder, self.job)
-        chain = settings.chain.model_copy(update={"time": self.time})
-        settings = settings.model_copy(update={"chain": chain})
+        chain = settings.chain.model_copy(update=self.chain)
         key = self.player.keys[actor.address]
         create_bls_key(keystore, PASSWORD, key=key, scrypt_n=SCRYPT_CHEAP)
         more = {"bls_keystore": keystore, "mpc_addresses": [f"127.0.0.1:{n}" for n in (1, 2, 3, 4)]}
-        member = kind(MemberSettings.model_validate({**settings.model_dump(), **more}))
+        settings = {**settings.model_dump(), **more, "chain": chain}
+        member = kind(MemberSettings.model_validate(settings))
         self._open.callback(member.close)
         member.http = self._open.enter_context(HttpServer("127.0.0.1:0", member.routes()))
         return member
@@ -177,16 +192,19 @@ class World:
         receipt = self.player.send(
             self.player.operator, self.player.contracts.rounds.open_round(self.job)
         )
-        for member in self.members:
-            member.cursor.catch_up()
-        self.catch_up()
+        self.confirm()
         return RoundOpened.in_receipt(receipt)
+
+    def confirm(self):
+        """Have members know what has happened so far."""
+        if depth := self.chain["confirmations"]:
+            self.player._mine(depth)
+        self.catch_up()
 
     def catch_up(self):
         """Have members know the chain without acting."""
         for member in self.members:
-            step = member.cursor.catch_up()
-            member._moment = Moment(step.position, step.target, member.agenda)
+            member.look()
 
     def tick(self, *members, times=1):
         """Let these members act, by default all."""

@@ -2,7 +2,7 @@
 
 import pytest
 from contract_player import ACCOUNTS
-from seated import ANSWER, ProvedPlayer, World
+from seated import ANSWER, PHASES, ProvedPlayer, World
 
 from opfl_chain.chain.bindings.types import ChargeStatus, MemberFault
 from opfl_chain.chain.devnet import Anvil, derive_accounts
@@ -11,6 +11,7 @@ from opfl_chain.protocol.economics import ETHER
 from opfl_chain.protocol.roll import Listed
 from opfl_chain.protocol.verdict import Outcome
 from opfl_chain.roles.member.attempts import attempt_start
+from opfl_chain.roles.member.store import MemberStore
 
 MNEMONIC = "test test test test test test test test test test test junk"
 BAD, STANDBY = 2, 3
@@ -123,3 +124,29 @@ class TestWordsOfAPredecessor:
             )
         paid = self.penalties_after_poisoning(world)
         assert (successor, MemberFault.ABSENCE) in paid
+
+
+class TestMembersThatWereAllHeldUp:
+    """All stand still while a hearing begins, and go on at one block after most of its parts."""
+
+    def penalties(self, world):
+        late, *others = world.clients
+        world.until(lambda: world.round.seed is not None)
+        for client in others:
+            client.deliver(ANSWER)
+        round_, view = world.round, world.member(1).view
+        world.until(lambda: view.charges(), blocks=2)
+        late.deliver(ANSWER)
+        world.player.mine_past(attempt_start(world.member(0), round_, 1) + PHASES.attest * 3 // 4)
+        world.until(lambda: not view.undecided(), blocks=2)
+        (charge,) = view.charges()
+        assert charge.status is ChargeStatus.ACQUITTED
+        return [each.fault for each in view.penalties()]
+
+    def test_blame_nobody(self, world):
+        assert self.penalties(world) == []
+
+    def test_pay_for_each_other_if_who_comes_late_says_who_was_away(self, world, monkeypatch):
+        """The defence off: each concludes before it hears the others, and two miss the first."""
+        monkeypatch.setattr(MemberStore, "is_late", lambda *_: False)
+        assert MemberFault.ABSENCE in self.penalties(world)

@@ -14,6 +14,9 @@ from opfl_chain.adversaries.members import (
 )
 from opfl_chain.chain.bindings.types import ChargeStatus, MemberFault, Outcome
 from opfl_chain.protocol.verdict import Verdict
+from opfl_chain.roles.member.hearings import Hearing
+from opfl_chain.roles.member.meetings import MeetingAudits
+from opfl_chain.roles.member.proved_audits import ProvedAudits
 
 
 @pytest.fixture
@@ -67,6 +70,34 @@ class TestRoll:
         deliver_all(world)
         world.until(lambda: rolled(world), 0, 1)
         assert len(on_roll(world)) == 3
+
+
+def test_who_has_an_undecided_audit_is_no_candidate(proved, tmp_path):
+    """Its audit is held after the next round opened: the chain calls it active at that block.
+
+    The chain has the root of the roll alone, and one member has lost the roll: its peers have it.
+    """
+    with World(proved, tmp_path, public_roll=False) as world:
+        world.open()
+        deliver_all(world)
+        world.until(lambda: world.round.seed is not None)
+        silent, *others = world.clients
+        for client in others:
+            client.deliver(ANSWER)
+        world.until(lambda: world.round.verdict_hash is not None)
+        first, view = world.round, world.member(1).view
+        assert not view.charges()
+        world.player.void(first.id, first.schedule.finalise)
+        second = world.open()
+        assert second.opening != first.opening and world.round.number == 1
+        world.member(2).state.write("DELETE FROM rolls WHERE opening = ?", first.opening)
+        assert silent.deliver() == [410] * 3
+        for client in others:
+            assert client.deliver() == [200] * 3
+        world.until(lambda: rolled(world))
+        for member in world.members[:3]:
+            listed = {entry.address for entry in member.store.roll(second.opening)}
+            assert listed == {client.address for client in others}
 
 
 class TestIntake:
@@ -165,6 +196,20 @@ class TestAudits:
         }
         assert view.seats()[2] == audited.member(3).address
         assert not view.charges()
+
+
+def test_a_replay_inside_mpc_is_repeated_before_it_costs_anything(world, monkeypatch):
+    """A proof that fails has failed for good; a replay may reject an honest step now and then."""
+    member, opening = world.member(0), world.round.opening
+    for client, kind, needed in zip(
+        world.clients, (ProvedAudits, MeetingAudits), (1, 2), strict=False
+    ):
+        monkeypatch.setattr(member._audits, "hearings_needed", kind.hearings_needed)
+        for attempt in range(1, needed + 1):
+            assert member.store.outcome(opening, client.address) is None
+            hearing = Hearing(world.round, attempt, (client.address,), 0, 1)
+            member._keep(hearing, {client.address: Outcome.OUTSIDE})
+        assert member.store.outcome(opening, client.address) is Outcome.OUTSIDE
 
 
 class TestMessages:

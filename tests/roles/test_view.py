@@ -18,7 +18,7 @@ from opfl_chain.chain.terms import DEPOSIT, PAY
 from opfl_chain.protocol.identifiers import JobId
 from opfl_chain.roles.job import Job
 from opfl_chain.roles.settings import JobUnusable
-from opfl_chain.roles.view.view import ChainView
+from opfl_chain.roles.view.view import ChainView, on_public_roll
 
 URLS = [f"https://member-{i}.example" for i in range(5)]
 EVERYBODY = range(6)
@@ -147,10 +147,10 @@ def test_rolls_are_read_from_their_pairs(view, played, player):
 
 def test_eligible_are_those_who_were_active_when_the_round_opened(view, player):
     first, second, third = view.rounds()
-    assert [each.index for each in view.eligible(first)] == list(EVERYBODY)
-    assert view.eligible(second) == view.eligible(first)
+    assert [each.index for each in view.eligible(first, on_public_roll)] == list(EVERYBODY)
+    assert view.eligible(second, on_public_roll) == view.eligible(first, on_public_roll)
     # One is held, one has asked for its deposit. The third was acquitted, and is back.
-    assert [each.index for each in view.eligible(third)] == [0, 1, 3, 5]
+    assert [each.index for each in view.eligible(third, on_public_roll)] == [0, 1, 3, 5]
 
 
 def test_seats_are_what_the_contracts_say(view, played, player):
@@ -276,6 +276,40 @@ def test_the_root_alone_does_not_say_who_is_on_the_roll(player, chain, tmp_path)
     view.close()
 
 
+@pytest.mark.parametrize("public", [True, False])
+def test_who_has_an_undecided_audit_of_any_earlier_round_is_not_eligible(
+    player, chain, tmp_path, public
+):
+    """Its audit is not held for a round, so that the chain does not suspend it."""
+    job_id = player.create_real_job(public_roll=public)
+    player.join(job_id, player.members)
+    player.enrol(job_id, player.clients[:3])
+    round_id = player.open_round(job_id)
+    roll = player.roll_with(job_id, round_id, [0, 1], audited=[1])
+    player.commit_roll(round_id, roll, public=public)
+    player.publish_beacon(round_id, roll)
+    player.attest(round_id, [0], player.members[:2])
+    player.finalise(round_id)
+    empty = player.open_round(job_id)
+    player.void(empty, player.schedule(empty).roll)
+    third = player.open_round(job_id)
+    player.hold(round_id, roll, [0], 1)
+    player.acquit(round_id, 1)
+    player.void(third, player.schedule(third).roll)
+    player.open_round(job_id)
+    view = ChainView(Job.find(chain.rpc, player.deployment, job_id), tmp_path / "chain.sqlite")
+    with view.cursor(chain.rpc, player.deployment.block, 0) as cursor:
+        cursor.catch_up()
+        eligible = [
+            [each.index for each in view.eligible(round_, lambda _: {0, 1})]
+            for round_ in view.rounds()
+        ]
+        assert eligible == [[0, 1, 2], [0, 2], [0, 2], [0, 1, 2]]
+        unknown = view.eligible(view.rounds()[2], on_public_roll)
+        assert [each.index for each in unknown] == ([0, 2] if public else [0, 1, 2])
+    view.close()
+
+
 def test_an_account_that_is_client_and_member_may_be_paid_twice(player, chain, tmp_path):
     """Nothing forbids it, and no daemon may stumble over it."""
     job_id = player.create_real_job()
@@ -323,5 +357,5 @@ def test_a_round_that_is_opened_again_starts_from_nothing(player, chain, tmp_pat
         assert (after.roll, after.seed, after.verdict_hash) == (None, None, None)
         assert view.attestations(round_id) == {} and view.charges() == []
         assert view.decided_passes(after) is None
-        assert len(view.eligible(after)) == 3
+        assert len(view.eligible(after, on_public_roll)) == 3
     view.close()

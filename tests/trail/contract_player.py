@@ -252,7 +252,8 @@ class ContractPlayer(Closing):
             self.send(member, call)
 
     def attest(self, round_id, indices, members):
-        call = self.contracts.rounds.attest(round_id, passes_of(indices))
+        opening = self.opening(round_id)
+        call = self.contracts.rounds.attest(round_id, opening, passes_of(indices))
         for member in members:
             self.send(member, call)
 

@@ -1192,6 +1192,20 @@ class WindowTooShort(CustomError):
 
 
 @dataclass(eq=False)
+class WrongOpening(CustomError):
+    """The round was opened again since, on another chain or model."""
+
+    SIGNATURE: ClassVar[str] = "WrongOpening(bytes32,bytes32)"
+    TYPES: ClassVar[tuple[str, ...]] = ("bytes32", "bytes32")
+    given: bytes
+    current: bytes
+
+    @classmethod
+    def from_abi(cls, values: Sequence[Any]) -> Self:
+        return cls(values[0], values[1])
+
+
+@dataclass(eq=False)
 class WrongOrder(CustomError):
     """Of two amounts, the first must be the lower one."""
 

@@ -37,11 +37,15 @@ class Rounds(Contract):
         values = self._read("MAX_VOID_STREAK", (), ("uint8",), {}, block)
         return int(values[0])
 
-    def attest(self, id: RoundId, passes: bytes) -> Call:
+    def attest(self, id: RoundId, opening: bytes, passes: bytes) -> Call:
         """Attests the calling member's verdict. Two equal ones decide; the third may still come,
         until the deadline, even if the round was finalised meanwhile.
         """
-        return self._prepare("attest", ("uint96", "bytes"), {"id": id, "passes": passes})
+        return self._prepare(
+            "attest",
+            ("uint96", "bytes32", "bytes"),
+            {"id": id, "opening": opening, "passes": passes},
+        )
 
     def beacon_terms_of(
         self, id: RoundId, *, block: BlockTag = "latest"

@@ -246,7 +246,8 @@ class ContractJob(Closing):
         return [client for client in self.clients if is_audited(round_id, client.address)]
 
     def attest(self, round_id: RoundId, verdict: Verdict, members: Iterable[int]) -> list[Receipt]:
-        call = self.contracts.rounds.attest(round_id, verdict.passes_bytes)
+        opening = self.contracts.rounds.round(round_id).opening
+        call = self.contracts.rounds.attest(round_id, opening, verdict.passes_bytes)
         return [self.send(self.members[i], call) for i in members]
 
     def finalise(self, round_id: RoundId, aggregate: bytes, model: bytes) -> Receipt:

@@ -12,7 +12,7 @@ from opfl_chain.jobs.demo.status import JobStatus, JobStatusReader, Mark
 from opfl_chain.jobs.localnet.localnet import Localnet
 from opfl_chain.protocol.verdict import Verdict
 from opfl_chain.render.text import ether
-from opfl_chain.roles.view.view import ChargeView, PenaltyView, RoundView
+from opfl_chain.roles.view.view import ChargeView, PenaltyView, RoundView, on_public_roll
 
 Tell = Callable[[str, str], None]
 _LOOK_SECONDS = 0.25
@@ -87,7 +87,7 @@ class Events:
         view = self._net.view
         missing = [
             self._names[client.address]
-            for client in view.eligible(round_)
+            for client in view.eligible(round_, on_public_roll)
             if not view.on_roll(round_, client.address)
         ]
         count = round_.roll.count if round_.roll else 0

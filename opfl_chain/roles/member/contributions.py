@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from opfl_chain.chain.bindings.types import RollEntry as RollEvidence
 from opfl_chain.protocol.bundle import (
@@ -13,7 +13,7 @@ from opfl_chain.protocol.bundle import (
     open_contribution,
 )
 from opfl_chain.protocol.delivery import Claim, Delivery, Expected
-from opfl_chain.protocol.identifiers import Address
+from opfl_chain.protocol.identifiers import Address, ClientIndex
 from opfl_chain.protocol.roll import Roll, RollEntry
 from opfl_chain.protocol.sealing import SealingKey
 from opfl_chain.roles.member.intake import BundleMissing, Intake
@@ -21,7 +21,7 @@ from opfl_chain.roles.member.messages import Messages
 from opfl_chain.roles.member.newcomers import Newcomers
 from opfl_chain.roles.member.store import MemberStore
 from opfl_chain.roles.node import Node
-from opfl_chain.roles.view.view import RoundView
+from opfl_chain.roles.view.view import RoundView, on_public_roll
 
 
 class Contributions:
@@ -53,6 +53,11 @@ class Contributions:
             return None
         roll = Roll.of(entries, is_public=self._node.job.terms.public_roll)
         return roll if roll.root == round_.roll.root else None
+
+    def on_roll(self, round_: RoundView) -> Container[ClientIndex]:
+        """Who is on the roll on chain, also where the terms keep its root alone there."""
+        roll = self.roll(round_)
+        return {each.client for each in roll.entries} if roll else on_public_roll(round_)
 
     def claims(self, round_: RoundView) -> dict[Address, Claim]:
         """The on-chain facts about all contributions of a settled round, by client."""

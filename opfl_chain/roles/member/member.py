@@ -104,7 +104,13 @@ class Member(Node):
             self, self.store, self.messages, gradients, answers, self.sealing_key, self.newcomers
         )
         self.rolls = self.ROLLS(
-            self, self.store, self.messages, self.steps, gradients, self.sealing_key
+            self,
+            self.store,
+            self.messages,
+            self.steps,
+            gradients,
+            self.contributions,
+            self.sealing_key,
         )
         self.answers = Answers(
             self,
@@ -293,7 +299,8 @@ class Member(Node):
         return passes
 
     def attest(self, round_: RoundView, passes: bytes) -> None:
-        call = self.job.contracts.rounds.attest(round_.id, passes).with_spare_gas(_DECIDING_GAS)
+        call = self.job.contracts.rounds.attest(round_.id, round_.opening, passes)
+        call = call.with_spare_gas(_DECIDING_GAS)
         self.send(call, f"attest {round_.number} {round_.opening.hex()[:16]}")
 
     def _keep(self, hearing: Hearing, found: Outcomes) -> None:

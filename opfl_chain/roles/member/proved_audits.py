@@ -161,7 +161,8 @@ class ProvedAudits(JointAudits):
         if revealed is None:
             return None
         reveals = readable(revealed.values, lambda seat, body: Reveal.decode(body, seat, indices))
-        self._blame(hearing, {*reported.equivocators, *revealed.equivocators}, reports, reveals)
+        if reported.in_time and revealed.in_time:
+            self._blame(hearing, {*reported.equivocators, *revealed.equivocators}, reports, reveals)
         concluded = self._conclude(hearing, claims, answers, reports, reveals, now)
         if concluded is not None:
             two = {Slot.REPORT: reported.equivocators, Slot.REVEAL: revealed.equivocators}

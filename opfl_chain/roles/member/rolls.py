@@ -18,6 +18,7 @@ from opfl_chain.protocol.identifiers import Address, ClientIndex
 from opfl_chain.protocol.roll import Complaints, Listed, Roll, RollEntry, candidates, exclude
 from opfl_chain.protocol.sealing import SealingKey
 from opfl_chain.protocol.signatures import SIGNATURE_BYTES
+from opfl_chain.roles.member.contributions import Contributions
 from opfl_chain.roles.member.intake import Intake
 from opfl_chain.roles.member.messages import Messages
 from opfl_chain.roles.member.steps import StepEnds, Steps, parts_of
@@ -25,7 +26,7 @@ from opfl_chain.roles.member.store import MemberStore
 from opfl_chain.roles.node import Moment, Node
 from opfl_chain.roles.peers import hex_field
 from opfl_chain.roles.round_driver import place_of, turn_of
-from opfl_chain.roles.view.view import RoundView
+from opfl_chain.roles.view.view import ClientView, RoundView
 from opfl_chain.transport.errors import TransportError
 
 PARTS: Final = 5
@@ -44,6 +45,7 @@ class RollDuty:
         messages: Messages,
         steps: Steps,
         intake: Intake,
+        contributions: Contributions,
         sealing_key: SealingKey,
     ) -> None:
         self._node = node
@@ -51,12 +53,13 @@ class RollDuty:
         self._messages = messages
         self._steps = steps
         self._intake = intake
+        self._contributions = contributions
         self._sealing_key = sealing_key
         self._agreed_at: dict[bytes, int] = {}
 
     def refusal(self, round_: RoundView, client: Address) -> str | None:
         """Say why no contribution of a client is taken, or None."""
-        if client not in {each.address for each in self._node.view.eligible(round_)}:
+        if client not in {each.address for each in self._eligible(round_)}:
             return f"{client} was not active when round {round_.number} opened"
         if round_.roll is not None or self._messages.own(round_, Slot.LIST) is not None:
             return f"contributions to round {round_.number} were accepted until its list was made"
@@ -88,7 +91,7 @@ class RollDuty:
         if self._messages.own(round_, Slot.LIST) is not None:
             return True
         delivered = self._intake.hashes(round_)
-        return all(each.address in delivered for each in self._node.view.eligible(round_))
+        return all(each.address in delivered for each in self._eligible(round_))
 
     def _agree(self, round_: RoundView, now: Moment) -> Roll | None:
         ends = parts_of(round_.schedule.deliver, round_.schedule.roll, PARTS)
@@ -114,11 +117,14 @@ class RollDuty:
         self._store.keep_roll(round_.opening, entries)
         return self.agreed(round_)
 
+    def _eligible(self, round_: RoundView) -> list[ClientView]:
+        return self._node.view.eligible(round_, self._contributions.on_roll)
+
     # --- lists
 
     def _list(self, round_: RoundView) -> bytes:
         """The contributions that we have, the smallest hash of each client."""
-        indices = {each.address: each.index for each in self._node.view.eligible(round_)}
+        indices = {each.address: each.index for each in self._eligible(round_)}
         return Listed(
             {
                 indices[client]: hashes[0]
@@ -133,7 +139,7 @@ class RollDuty:
 
     def _candidates(self, round_: RoundView, lists: Common) -> dict[ClientIndex, bytes]:
         """Clients that two lists name, with the content hash that counts."""
-        eligible = {each.index for each in self._node.view.eligible(round_)}
+        eligible = {each.index for each in self._eligible(round_)}
         named = candidates(self._read(lists).values())
         return {client: each for client, each in named.items() if client in eligible}
 

@@ -7,7 +7,7 @@ what counts. A part ends when everything has been heard, or at its block.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from opfl_chain.protocol.echo import (
     Common,
@@ -62,7 +62,10 @@ class Steps:
 
         `own` makes our message; it is asked once, the message is stored before it is sent.
         """
-        said = self._messages.own(round_, slot) or self._messages.say(round_, slot, own())
+        said = self._messages.own(round_, slot)
+        if said is None:
+            self._note_lateness(round_, slot, now.head >= ends.said)
+            said = self._messages.say(round_, slot, own())
         self._messages.tell(round_, slot, said)
         if not self._echo(round_, slot, ends, now):
             return None
@@ -83,7 +86,15 @@ class Steps:
         found = common(own_seat, said.body, echoes, self._bodies(round_, slot))
         for seat, two in found.equivocators.items():
             self._convict(round_, self._messages.seats(round_)[seat], slot, two)
-        return found
+        return replace(found, in_time=not self._store.is_late(round_.opening, slot))
+
+    def _note_lateness(self, round_: RoundView, slot: int, is_late: bool) -> None:
+        """Note that we come too late to a step, if we do: then we blame nobody for it.
+
+        Members that were all held up come back at once, and each concludes before it hears others.
+        """
+        if is_late:
+            self._store.keep_late(round_.opening, slot)
 
     def _echo(self, round_: RoundView, slot: int, ends: StepEnds, now: Moment) -> bool:
         """Say what we heard, once we heard everyone or the time is over; return whether we did."""
@@ -95,6 +106,7 @@ class Steps:
                 heard = self._heard(round_, slot)
                 if len(heard) < everyone:
                     return False
+            self._note_lateness(round_, slot, now.head >= ends.echoed)
             echo = self._messages.say(round_, echo_of(slot), Echo.of(heard).encode())
         self._messages.tell(round_, echo_of(slot), echo)
         return True

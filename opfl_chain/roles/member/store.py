@@ -32,6 +32,7 @@ CREATE TABLE IF NOT EXISTS told (
 CREATE TABLE IF NOT EXISTS concluded (
     opening BLOB, slot INTEGER, echoed TEXT, PRIMARY KEY (opening, slot)
 );
+CREATE TABLE IF NOT EXISTS late (opening BLOB, slot INTEGER, PRIMARY KEY (opening, slot));
 CREATE TABLE IF NOT EXISTS rolls (
     opening BLOB, client INTEGER, address TEXT, commitment BLOB, content_hash BLOB,
     PRIMARY KEY (opening, client)
@@ -75,7 +76,7 @@ CREATE TABLE IF NOT EXISTS faults (
 );
 """
 _ROUND_TABLES: Final = (
-    "bundles", "messages", "told", "concluded", "sheets", "handed_keys", "handed_to",
+    "bundles", "messages", "told", "concluded", "late", "sheets", "handed_keys", "handed_to",
 )  # fmt: skip
 """What is deleted of a round when nothing about it can be asked any more."""
 
@@ -208,6 +209,14 @@ class MemberStore:
         query = "SELECT echoed FROM concluded WHERE opening = ? AND slot = ?"
         row = self._state.one(query, opening, slot)
         return set(map(int, row[0])) if row else None
+
+    def keep_late(self, opening: bytes, slot: int) -> None:
+        """Note that we came too late to a step."""
+        self._state.write("INSERT OR IGNORE INTO late VALUES (?, ?)", opening, slot)
+
+    def is_late(self, opening: bytes, slot: int) -> bool:
+        query = "SELECT 1 FROM late WHERE opening = ? AND slot = ?"
+        return self._state.one(query, opening, slot) is not None
 
     # --- findings
 

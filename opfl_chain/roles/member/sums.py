@@ -98,7 +98,7 @@ class MemberSums:
         if agreed.for_referee:
             agreed = self._settled(round_, parts, agreed)
         for seat, member in enumerate(self._messages.seats(round_)):
-            if seat not in parts and seat not in said.equivocators:
+            if said.in_time and seat not in parts and seat not in said.equivocators:
                 self._charges.note(round_, member, MemberFault.ABSENCE)
         components = {
             index: found

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -89,6 +89,15 @@ class RoundView:
         return self.seed is not None or overdue
 
 
+RollOf = Callable[[RoundView], Container[ClientIndex]]
+"""Who is on the roll of a round. Members know that; the chain may have the root alone."""
+
+
+def on_public_roll(round_: RoundView) -> Container[ClientIndex]:
+    """Who is on a roll as the chain has it: nobody if it has the root alone."""
+    return round_.roll.commitments if round_.roll else ()
+
+
 @dataclass(frozen=True)
 class ClientView:
     address: Address
@@ -162,13 +171,12 @@ class ChainView:
         """Rounds that opened in this block or later."""
         return self._rounds("WHERE opened_at >= ? ORDER BY number", block)
 
-    def eligible(self, round_: RoundView) -> list[ClientView]:
+    def eligible(self, round_: RoundView, roll_of: RollOf) -> list[ClientView]:
         """Clients that may contribute: those active at the end of the block in which it opened.
 
-        Who did not pass an audit of the round before is not, until that is decided: the chain
-        suspends it only when the audit is held, which may be a block too late.
+        Who did not pass an audit of an earlier round is not, until that is decided: the chain
+        suspends it only when the audit is held, which may be a block too late, or a round.
         """
-        waiting = self._not_passed(round_)
         rows = self._all(
             "SELECT address, place, root FROM clients WHERE coalesce((SELECT status FROM statuses"
             " WHERE statuses.address = clients.address AND block <= ?"
@@ -177,24 +185,51 @@ class ChainView:
             int(ClientStatus.ACTIVE),
             int(ClientStatus.ACTIVE),
         )
-        clients = (ClientView(address, ClientIndex(place), root) for address, place, root in rows)
-        return [client for client in clients if client.index not in waiting]
+        clients = [ClientView(address, ClientIndex(place), root) for address, place, root in rows]
+        for each in self._with_undecided(round_):
+            undecided = self._undecided_at(round_.opened_at, each, roll_of(each))
+            clients = [client for client in clients if client.address not in undecided]
+        return clients
 
-    def _not_passed(self, round_: RoundView) -> set[ClientIndex]:
-        """Clients with an audit of the round before that was undecided when this one opened."""
-        last = self.round(round_.number - 1) if round_.number else None
-        passes = self.decided_passes(last) if last is not None else None
-        if last is None or last.roll is None or passes is None:
-            return set()
-        passed, found = Verdict.decode(passes).passed, set()
-        for address, client in self.clients().items():
-            charge = self.charge(last, address)
-            decided_at = charge.decided_at if charge is not None else None
-            decided = decided_at is not None and decided_at <= round_.opened_at
-            audited = client.index in last.roll.commitments and self.is_audited(last, address)
-            if audited and client.index not in passed and not decided:
-                found.add(client.index)
-        return found
+    def _with_undecided(self, round_: RoundView) -> list[RoundView]:
+        """Earlier rounds with audits that were undecided when this one opened.
+
+        In all others as many passed or were decided as were on the roll.
+        """
+        rows = self._all(
+            "SELECT number, count, (SELECT passes FROM attestations"
+            " WHERE attestations.round = rounds.id AND hash = verdict_hash LIMIT 1),"
+            " (SELECT count(*) FROM charges"
+            " WHERE charges.round = rounds.id AND charges.decided_at <= ?)"
+            " FROM rounds WHERE number < ? AND verdict_hash IS NOT NULL",
+            round_.opened_at,
+            round_.number,
+        )
+        left = (
+            self.round(number)
+            for number, count, passes, decided in rows
+            if int.from_bytes(passes, "little").bit_count() + decided < count
+        )
+        return [each for each in left if each is not None]
+
+    def _undecided_at(
+        self, block: int, round_: RoundView, on_roll: Container[ClientIndex]
+    ) -> set[Address]:
+        """Clients with an audit of a round that was undecided at a block."""
+        passed = Verdict.decode(self.decided_passes(round_) or b"").passed
+        decided = {
+            charge.client
+            for charge in self._charges("WHERE round = ?", key_of(round_.id))
+            if charge.decided_at is not None and charge.decided_at <= block
+        }
+        return {
+            address
+            for address, client in self.clients().items()
+            if client.index in on_roll
+            and client.index not in passed
+            and address not in decided
+            and self.is_audited(round_, address)
+        }
 
     def on_roll(self, round_: RoundView, client: Address) -> bool | None:
         """Return whether a client is on the roll; None if the chain has the root alone."""

@@ -225,8 +225,9 @@ abstract contract Protocol is Test {
     }
 
     function attest(RoundId round, uint256 member, uint256 passed) internal {
+        bytes32 opening = openingOf(round);
         vm.prank(members[member].addr);
-        rounds.attest(round, passesOf(passed));
+        rounds.attest(round, opening, passesOf(passed));
     }
 
     /// @dev All members attest that these passed.
