@@ -77,6 +77,27 @@ def test_corrections_succeed_only_without_the_comparison(
         assert {end.accepted for end in played.ends.values()} == {contribution.right}
 
 
+@pytest.mark.parametrize("name", ["honest", "forged"])
+def test_corrections_do_not_succeed_while_the_other_holder_is_away(
+    name: str, request: pytest.FixtureRequest
+) -> None:
+    """The liar alone answers for its component. A standby contradicts it: nothing is decided."""
+    contribution: Proved = request.getfixturevalue(name)
+    for attack in Tampering(contribution, LIAR, 0).all():
+        if attack.aims_at_verdict:
+            assert uncompared(contribution, LIAR, attack) is not contribution.right
+            (end,) = audit(contribution, LIAR, attack, away=LIAR - 1).ends.values()
+            assert end.accepted is None and end.is_settled
+
+
+@pytest.mark.parametrize("name", ["honest", "forged"])
+def test_who_is_away_stops_no_audit(name: str, request: pytest.FixtureRequest) -> None:
+    contribution: Proved = request.getfixturevalue(name)
+    for away in peers_of(LIAR):
+        (end,) = audit(contribution, LIAR, untampered(contribution), away=away).ends.values()
+        assert end.accepted is contribution.right and end.named == (away,)
+
+
 def test_tampering_changes_nothing_that_honest_members_reveal(honest: Proved) -> None:
     some = list(Tampering(honest, LIAR, 0).all())[::7]
     opened = frozenset().union(*(audit(honest, LIAR, each).opened for each in some))
@@ -132,6 +153,7 @@ def test_the_command_counts_every_run(tmp_path: Path, monkeypatch: pytest.Monkey
     assert report["wrong_verdicts"] == report["aborts"] == 0
     assert report["misnamed"] == report["unnamed"] == 0
     assert report["opened_bits_per_contribution"] == 1
+    assert report["unconfirmed_wrong_verdicts"] == 0
     assert report["uncompared_wrong_verdicts"] == report["uncompared_attacks"] > 0
     assert "| cheating | plain proof |" in page.read_text()
     assert "| nothing | 0 of 2 |" in page.read_text()

@@ -50,13 +50,13 @@ class Played:
         return any(end.is_settled for end in self.ends.values())
 
 
-def audit(proved: Proved, attacker: int, attack: Attack) -> Played:
-    """Play an audit in which one member tampers."""
-    honest = peers_of(attacker)
+def audit(proved: Proved, attacker: int, attack: Attack, away: int | None = None) -> Played:
+    """Play an audit in which one member tampers, and another one may be away."""
+    honest = [peer for peer in peers_of(attacker) if peer != away]
     reports = {rank: proved.report(rank).encode() for rank in honest}
     sheets = {rank: Reveal(rank, {CLIENT: proved.answers[rank]}).encode() for rank in honest}
-    reported = _heard(attacker, reports, {to: said.report for to, said in attack.said.items()})
-    revealed = _heard(attacker, sheets, {to: said.answers for to, said in attack.said.items()})
+    reported = _heard(attacker, reports, {to: attack.said[to].report for to in honest})
+    revealed = _heard(attacker, sheets, {to: attack.said[to].answers for to in honest})
     ends = {rank: _end(proved, reported[rank], revealed[rank]) for rank in honest}
     return Played(ends, frozenset(sheets.items()))
 
@@ -98,7 +98,10 @@ def _end(proved: Proved, reported: Common, revealed: Common) -> End:
 
 
 def uncompared(proved: Proved, attacker: int, attack: Attack) -> bool | None:
-    """Return the verdict if each component were answered by one holder only, and not compared."""
+    """Return the verdict if each component were answered by one holder only, and not compared.
+
+    So it would be if the other holder of the attacker's component were away, and its word counted.
+    """
     said = {attacker: attack.said[peers_of(attacker)[0]].answers}
     found = readable(said, lambda seat, body: Reveal.decode(body, seat, [CLIENT]))
     if attacker not in found or CLIENT not in found[attacker].answers:

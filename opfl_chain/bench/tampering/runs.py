@@ -1,6 +1,7 @@
 """The runs of the benchmark: every attack of every member on every kind of client, counted.
 
-The tampering member's two peers are honest. The client is honest, cheats, or forges its proof; then
+The tampering member's two peers are honest; where it aims at the verdict, the one that could
+contradict it is away as well. The client is honest, cheats, or forges its proof; then
 it colludes, and the member knows all its secrets.
 """
 
@@ -28,6 +29,7 @@ COUNTED: Final = (
     "unnamed",
     "uncompared_attacks",
     "uncompared_wrong_verdicts",
+    "unconfirmed_wrong_verdicts",
     "guessed_ways",
     "leaks",
     "uncompared_guesses",
@@ -87,12 +89,15 @@ def _attacked(contribution: Proved, attacker: int, seed: int) -> tuple[Counter[s
         named = played.named
         total["named"] += named == {attacker}
         total["misnamed"] += bool(named - {attacker})
-        # What changes nothing, such as a digest that nobody reads, has no author to be named.
+        # What changes nothing has no author to be named.
         total["unnamed"] += not named and (played.is_aborted or played.is_settled)
         if attack.aims_at_verdict:
             verdict = uncompared(contribution, attacker, attack)
             total["uncompared_attacks"] += 1
             total["uncompared_wrong_verdicts"] += verdict is not contribution.right
+            alone = audit(contribution, attacker, attack, away=(attacker - 1) % MEMBERS)
+            verdicts = {end.accepted for end in alone.ends.values()}
+            total["unconfirmed_wrong_verdicts"] += (not contribution.right) in verdicts
         if attack.guess is not None:
             seen.setdefault(attack.guess.how, {})[attack.guess.is_right] = played
             if attack.guess.how == "own":
