@@ -234,7 +234,7 @@ class MemoryCommittee(Committee, Closing):
         )
 
     def each(self, action: Callable[[Session], T]) -> list[T]:
-        """As for any committee; matrix products take one thread where there are too few cores.
+        """Each thread's settings; matrix products take one thread where there are too few cores.
 
         SPU's threads wait for each other in busy loops: with more threads than cores, products of
         milliseconds take seconds. Some versions of OpenMP have one limit for the whole process, so

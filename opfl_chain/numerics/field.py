@@ -212,11 +212,11 @@ class Elements:
         return Elements(product)
 
     def equals(self, other: "Elements") -> bool:
-        """Whether shape and elements are the same."""
+        """Return whether shape and elements are the same."""
         return np.array_equal(self.limbs, other.limbs)
 
     def is_zero(self) -> bool:
-        """Whether all elements are 0."""
+        """Return whether all elements are 0."""
         return not self.limbs.any()
 
     def to_python(self) -> list[int]:

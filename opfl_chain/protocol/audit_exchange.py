@@ -94,7 +94,7 @@ class Answers:
 
 @dataclass(frozen=True)
 class ReportRow:
-    """What a member found in one answer that opened."""
+    """A member's finding about one answer that opened."""
 
     commitment: bytes
     """The commitment to the member's words."""
@@ -106,7 +106,7 @@ Row = ReportRow | Complaint
 
 @dataclass(frozen=True)
 class Report:
-    """What a member found in the answers of a session, by client."""
+    """A member's findings about the answers of a session, by client."""
 
     seat: int
     subject: bytes

@@ -75,7 +75,7 @@ _FIXED: Final = (POINT_BYTES, KNOWLEDGE_BYTES, *[KEY_BYTES] * ENVELOPES)
 
 
 class BundleKind(IntEnum):
-    """What a bundle is for."""
+    """The purpose of a bundle."""
 
     CONTRIBUTION = 1
     ANSWER = 2

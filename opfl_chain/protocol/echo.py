@@ -1,4 +1,4 @@
-"""What members tell each other, in two steps: a message, and an echo of what was heard.
+"""Messages among members, in two steps: a message, and an echo of what was heard.
 
 Every statement has a slot of its own and is signed. A member sends its message to both others; when
 it has heard both, or the time of the step is over, it sends its echo, and ignores what comes later
@@ -110,7 +110,7 @@ class Echo:
 
 @dataclass(frozen=True)
 class Common:
-    """What all honest members hold each of them said in a slot."""
+    """The common view of a slot: what each member said, alike for all honest ones."""
 
     values: dict[int, bytes | None]
     """The message of each seat; None if it was away, or said two things."""

@@ -51,7 +51,7 @@ def split_penalty(
 
 @dataclass(frozen=True)
 class BestResponse:
-    """What a cheat gains by one contribution, and risks. Amounts are in one unit of money.
+    """Gain and risk of a cheat, for one contribution. Amounts are in one unit of money.
 
     A cheat is compared with an honest client, contribution by contribution: contributions are
     audited independently of each other, so what pays once pays always, and the other way round.

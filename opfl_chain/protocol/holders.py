@@ -1,4 +1,4 @@
-"""What the two holders of a component say about it, and what a referee adds."""
+"""Statements of a component's two holders about it, and of a referee."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Word = TypeVar("Word")
 
 @dataclass(frozen=True)
 class Weighed(Generic[Word]):
-    """What is known about one component."""
+    """The state of knowledge about one component."""
 
     word: Word | None
     """What holders say; None if nobody does, or if it is disputed."""

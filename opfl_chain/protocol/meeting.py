@@ -1,4 +1,4 @@
-"""What members say came out of a meeting inside MPC, and which of it counts."""
+"""Results of a meeting inside MPC, as members state them, and the rule by which they count."""
 
 from __future__ import annotations
 

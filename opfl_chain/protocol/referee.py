@@ -1,4 +1,4 @@
-"""What members hand to a standby that settles a dispute: keys of single components.
+"""Hand-overs to a standby that settles a dispute: keys of single components.
 
 A key opens one component of one bundle, which tells nothing about the words. What is wanted counts
 if two seats want the very same; a key may come from any holder, because what it opens is bound by

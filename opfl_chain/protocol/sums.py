@@ -79,7 +79,7 @@ def decode_judged(data: bytes) -> dict[int, bytes]:
 
 @dataclass(frozen=True)
 class AgreedSum:
-    """What is agreed about the components of a sum."""
+    """The agreement of members about the components of a sum."""
 
     hashes: dict[int, bytes]
     """The hash of each component that two state: both holders, or one and the referee."""

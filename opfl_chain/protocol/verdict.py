@@ -14,7 +14,7 @@ Element = TypeVar("Element")
 
 
 class Outcome(IntEnum):
-    """How the audit of a contribution ended. Members sign the values, and contracts read them."""
+    """The end of the audit of a contribution. Members sign the values, and contracts read them."""
 
     PASSED = 1
     OUTSIDE = 2

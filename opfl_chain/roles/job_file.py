@@ -108,7 +108,7 @@ class PhasesSection(Section):
 
 
 class PenaltiesSection(Section):
-    """That of clients is a part of their deposit, those of members are parts of their stake."""
+    """Penalties: of clients as a part of their deposit, of members as parts of their stake."""
 
     client: Part = Decimal(1)
     silence: Part
@@ -118,7 +118,7 @@ class PenaltiesSection(Section):
 
 
 class PaySection(Section):
-    """What work earns in a round."""
+    """Pay for the work of a round."""
 
     client: Ether
     member: Ether

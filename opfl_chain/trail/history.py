@@ -149,7 +149,7 @@ class History:
 
     @cached_property
     def opens_in_mpc(self) -> bool:
-        """Whether gradients open inside MPC alone, so that some fail to after the roll."""
+        """True if gradients open inside MPC alone, so that some fail to after the roll."""
         try:
             policy = from_json(self.created.event.policy)
         except ValueError:

@@ -17,7 +17,7 @@ class Guest(Protocol):
 
     @property
     def sender(self) -> str:
-        """Who it is counted for: an address, or a peer by name."""
+        """The sender that it is counted for: an address, or a peer by name."""
 
     @property
     def active_at(self) -> float:
@@ -25,7 +25,7 @@ class Guest(Protocol):
 
     @property
     def waits_for_us(self) -> bool:
-        """Whether the peer has done its part, so that only we are slow."""
+        """True if the peer has done its part, so that only we are slow."""
 
 
 G = TypeVar("G", bound=Guest)

@@ -40,7 +40,7 @@ class Stream:
 
     @property
     def waits_for_us(self) -> bool:
-        """Whether bytes of the peer are unread, or it takes more than we have sent."""
+        """True if bytes of the peer are unread, or it takes more than we have sent."""
         return is_ready(self._socket, select.POLLOUT if self._sending else select.POLLIN)
 
     @property

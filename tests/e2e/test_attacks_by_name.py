@@ -17,7 +17,7 @@ class TestUnreadableMember(NamedAttacks):
     """Nobody can use its signatures, and the server serves no models."""
 
     attacks = ("high-s member", "late list")
-    scenario = job_with(*attacks)
+    scenario = job_with(*attacks, rounds=1)
     faults: ClassVar[dict[str, set[str]]] = {BAD: {"ABSENCE"}}
 
     def test_it_pays_for_every_absence(self, outcome):

@@ -48,13 +48,10 @@ class OneBadMember(EveryJob):
 
 
 class TestLiar(OneBadMember, NamedAttacks):
-    """`equivocate`, `withhold-beacon`, `flip` and `lie`, each in its phase.
+    """`equivocate`, `withhold-beacon`, `flip` and `lie`, each in its phase."""
 
-    Its client answers to it alone, and it sides with that client: `split`.
-    """
-
-    attacks = ("equivocate", "flip", "split")
-    scenario = job("equivocate+withhold-beacon+flip+lie", "amplify:10+split")
+    attacks = ("equivocate", "flip")
+    scenario = job("equivocate+withhold-beacon+flip+lie")
     faults = paid_for("EQUIVOCATION", "WITHHELD", "FALSEHOOD", "DISSENT")
 
     def test_it_loses_its_stake(self, outcome):
@@ -86,11 +83,11 @@ class TestSilentMember(OneBadMember, NamedAttacks):
 
 
 class TestFramingMember(OneBadMember, NamedAttacks):
-    """`frame` in rolls and audits, and `sums`; and `hang`: it answers no request of a peer."""
+    """`frame`, `sums`, `hang`, which answers no peer, and `split`, which sides with its client."""
 
-    attacks = ("frame", "sums")
-    scenario = job("frame+sums+hang")
-    faults = paid_for("FALSEHOOD")
+    attacks = ("frame", "sums", "split")
+    scenario = job("frame+sums+lie+hang", "amplify:10+split")
+    faults = paid_for("FALSEHOOD", "DISSENT")
 
     def test_it_loses_its_stake(self, outcome):
         assert outcome.lost_wei(BAD) == STAKE

@@ -164,6 +164,12 @@ class World:
     def __exit__(self, *exc):
         self._open.close()
 
+    def restart(self, number):
+        """Kill a member and start it again with what it had on disk."""
+        self.members[number].http.close()
+        self.members[number].close()
+        self.members[number] = self._started(self.player.roster[number], number, TickingMember)
+
     def _started(self, actor, number, kind):
         folder = self.folder / f"member-{number}"
         keystore = folder / "bls.json"

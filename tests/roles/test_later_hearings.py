@@ -5,28 +5,14 @@ from contract_player import ACCOUNTS
 from seated import ANSWER, PHASES, ProvedPlayer, World
 
 from opfl_chain.chain.bindings.types import ChargeStatus, MemberFault
-from opfl_chain.chain.devnet import Anvil, derive_accounts
 from opfl_chain.protocol.echo import Slot, echo_of, slot_number
-from opfl_chain.protocol.economics import ETHER
 from opfl_chain.protocol.roll import Listed
 from opfl_chain.protocol.verdict import Outcome
 from opfl_chain.roles.member.attempts import attempt_start
 from opfl_chain.roles.member.store import MemberStore
 
-MNEMONIC = "test test test test test test test test test test test junk"
 BAD, STANDBY = 2, 3
 """The number of the bad member, and of the standby that takes its seat."""
-
-
-@pytest.fixture(scope="module")
-def proved(tmp_path_factory):
-    with Anvil(block_time=None) as chain:
-        accounts = derive_accounts(MNEMONIC, ACCOUNTS)
-        for account in accounts:
-            chain.rpc.request("anvil_setBalance", account.address, hex(10_000 * ETHER))
-        with ProvedPlayer(chain, accounts, tmp_path_factory.mktemp("player")) as player:
-            player.register_keys()
-            yield player
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ _MESSAGE: Final = "0x" + keccak256(b"message(uint96)")[:4].hex()
 
 
 class Disturbance(Closing):
-    """What happens beside the daemons. A localnet calls it at every block, and in between."""
+    """An event beside the daemons. A localnet calls it at every block, and in between."""
 
     def __init__(self, net: Localnet) -> None:
         self._net = net
@@ -47,12 +47,12 @@ class Disturbance(Closing):
 
     @property
     def told(self) -> str:
-        """What took place, for the row of the attack."""
+        """Return the events that took place, for the row of the attack."""
         return ""
 
     @property
     def took_place(self) -> bool:
-        """Whether the attack could be played: one that could not is no evidence."""
+        """True if the attack could be played: one that could not is no evidence."""
         return True
 
 

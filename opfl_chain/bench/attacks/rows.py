@@ -34,7 +34,7 @@ ToldBits = Set[tuple[int, int]]
 
 @dataclass(frozen=True)
 class AttackRow:
-    """What an attack came to. Amounts are parts of deposits and stakes that were lost."""
+    """The result of an attack. Amounts are parts of deposits and stakes that were lost."""
 
     attack: str
     kind: str
@@ -58,7 +58,7 @@ class AttackRow:
 
     @property
     def failures(self) -> list[str]:
-        """What should not have happened, in words."""
+        """Events that should not have happened, in words."""
         if not self.took_place:
             return ["the attack did not take place"]
         if self.works:

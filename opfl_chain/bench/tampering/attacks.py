@@ -27,7 +27,7 @@ _ROW_HEAD_BYTES: Final = 5
 
 @dataclass(frozen=True)
 class Said:
-    """What the tampering member sends one of its peers; None if it is silent."""
+    """The message of the tampering member to one of its peers; None if it is silent."""
 
     report: bytes | None
     answers: bytes | None

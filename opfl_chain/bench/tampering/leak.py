@@ -69,7 +69,7 @@ class _Following(Sharing):
 
 
 class _Candidate:
-    """What a client would have advised on the victim's coins if a guess at its label is right."""
+    """The advice of a client on the victim's coins if a guess at its label is right."""
 
     def __init__(self, victim: Proved, guess: _Labelled) -> None:
         statement, leaves = victim.query.statement, victim.packages[0].leaves

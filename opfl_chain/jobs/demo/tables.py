@@ -76,7 +76,7 @@ def balances(result: DemoResult) -> Table:
 
 
 def rest_of_the_money(result: DemoResult) -> dict[str, int]:
-    """Where the money went that nobody's work earned, in wei."""
+    """Destinations of the money that nobody's work earned, in wei."""
     return {
         "treasury": result.treasury_credit,
         "burned": result.burned,

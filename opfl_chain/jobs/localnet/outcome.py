@@ -92,7 +92,7 @@ class JobOutcome:
         return tuple(self.names[member] for member in self._round(number).seats)
 
     def seat_changes(self) -> list[tuple[str, str]]:
-        """Who lost a seat, and who took it, in order."""
+        """Changes of seats: the member that lost it, and the one that took it, in order."""
         changes = (entry.event for entry in self.trail.of(SeatChanged))
         return [(self.names[change.from_], self.names[change.to]) for change in changes]
 

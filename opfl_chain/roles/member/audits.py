@@ -14,7 +14,7 @@ from opfl_chain.roles.view.view import RoundView
 
 
 class Judging:
-    """What the policy and the boundary of a job ask of a judgement."""
+    """Requirements of the policy and the boundary of a job on a judgement."""
 
     def __init__(self, job: Job, models: Models) -> None:
         self._replays = Replays(job.policy)

@@ -1,4 +1,4 @@
-"""What audits and faults cost: held audits, outcomes, and members who did not do their part.
+"""Costs of audits and faults: held audits, outcomes, and members who did not do their part.
 
 Nothing is taken on one member's word. An outcome and the fault of a peer are signed only by members
 who found them themselves, and go on chain with two signatures.

@@ -1,4 +1,4 @@
-"""What a member holds of the contributions on a roll: claims of the chain, and opened parts."""
+"""Contributions on a roll as one member has them: claims of the chain, and opened parts."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ class Contributions:
         return entry is not None and self._newcomers.has_keys(round_, (entry.content_hash, answer))
 
     def evidence(self, round_: RoundView, client: Address) -> RollEvidence | None:
-        """What shows on chain that a client contributed, if we have it."""
+        """Return the evidence on chain that a client contributed, if we have it."""
         roll, entry = self.roll(round_), self._entry(round_, client)
         if roll is None or entry is None:
             return None

@@ -162,7 +162,7 @@ class Answers:
 
 
 class HearingPlan:
-    """Which hearing of a round is due."""
+    """The plan of hearings: the one of a round that is due."""
 
     def __init__(
         self, node: Node, subjects: Callable[[RoundView, int], list[Address]], store: MemberStore

@@ -106,7 +106,7 @@ class Intake:
         return self._expected(round_)
 
     def context(self, round_: RoundView, client: Address) -> bytes:
-        """What binds a bundle to its client and round."""
+        """Return the context that binds a bundle to its client and round."""
         separator = self._node.job.domain.separator
         return bundle_context(separator, round_.id, round_.opening, client, self._kind)
 

@@ -209,7 +209,7 @@ class MeetingAudits(JointAudits):
         answers: Mapping[Address, bytes],
         now: Moment,
     ) -> dict[int, Outcome | None] | None:
-        """What two members say came out of the meeting, by client index."""
+        """Return the outcomes of the meeting that two members state, by client index."""
         parts, round_, slot = self._parts, hearing.round, hearing.slot(Slot.REVEAL)
         if not claims:
             return {}

@@ -112,7 +112,7 @@ class Steps:
         return True
 
     def _heard(self, round_: RoundView, slot: int) -> dict[int, bytes]:
-        """What every seat said to us first, ourselves included."""
+        """Return the first message of every seat to us, our own included."""
         found = {}
         for seat in range(len(self._messages.seats(round_))):
             message = self._messages.first(round_, slot, seat)

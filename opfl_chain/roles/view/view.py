@@ -400,7 +400,7 @@ class ChainView:
         )
 
     def claims(self, account: Address) -> dict[RoundNumber, int]:
-        """What an account was paid for its work, by round; it may be a client and a member."""
+        """Return the pay of an account for its work, by round; it may be a client and a member."""
         rows = self._all(
             "SELECT rounds.number, amount FROM claims JOIN rounds ON rounds.id = claims.round"
             " WHERE account = ? ORDER BY rounds.number",
