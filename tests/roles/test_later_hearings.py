@@ -1,8 +1,7 @@
 """Hearings after the verdict: what one bad member says or keeps back charges nobody honest."""
 
 import pytest
-from contract_player import ACCOUNTS
-from seated import ANSWER, PHASES, ProvedPlayer, World
+from seated import ANSWER, PHASES, World
 
 from opfl_chain.chain.bindings.types import ChargeStatus, MemberFault
 from opfl_chain.protocol.echo import Slot, echo_of, slot_number
