@@ -162,6 +162,7 @@ def demo(
       split                     lies for one more client, which answers it alone
       sums                      states a false part of the sum
       withhold-beacon           signs no beacon
+      break-meetings            ends meetings inside MPC, and says so like everybody
       high-s                    signs what contracts refuse
       ATTACK+ATTACK             both, in different duties: flip+sums
 
