@@ -176,7 +176,8 @@ class World:
         settings = self.player.settings(actor, folder, self.job)
         chain = settings.chain.model_copy(update=self.chain)
         key = self.player.keys[actor.address]
-        create_bls_key(keystore, PASSWORD, key=key, scrypt_n=SCRYPT_CHEAP)
+        if not keystore.exists():
+            create_bls_key(keystore, PASSWORD, key=key, scrypt_n=SCRYPT_CHEAP)
         more = {"bls_keystore": keystore, "mpc_addresses": [f"127.0.0.1:{n}" for n in (1, 2, 3, 4)]}
         settings = {**settings.model_dump(), **more, "chain": chain}
         member = kind(MemberSettings.model_validate(settings))
