@@ -20,6 +20,7 @@ from model_world import (
     content,
     fail,
     message,
+    miss,
     step,
 )
 
@@ -39,7 +40,6 @@ LIES: Final = ("right", "own", "following", "both", "complaint", "no row")
 """What the byzantine member may report of one answer: its words are right, or wrong in one or both
 components; or that the answer does not open; or nothing."""
 _WORDS: Final = ("right", "own", "following", "both")
-_TRANSCRIPT: Final = bytes(32)
 _KEY: Final = b"\1" * 32
 _FALSE_KEY: Final = b"\2" * 32
 
@@ -112,7 +112,8 @@ def report(state: State, choose: Choose, rules: Rules) -> State:
     """Members report on answers, with commitments to their words or with complaints."""
     if not state.answers:
         return state
-    own = {seat: message(("report", _plan(state, seat))) for seat in state.honest_seats}
+    state = miss(state, choose, "hearing")
+    own = {seat: message(("report", _plan(state, seat))) for seat in state.present_seats}
     lies = LIES if state.kind == PROVED else ("right", "complaint")
     plans = product(lies, repeat=len(state.answers))
     options = [message(("report", each)) for each in plans if _is_simple(each, state)]
@@ -178,6 +179,7 @@ def hear(state: State, choose: Choose, rules: Rules) -> State:
         plan=None,
         complained=frozenset(),
         absent=False,
+        missing=None,
     )
     return _verdict(after, found) if state.attempt == 0 else after
 
@@ -192,7 +194,12 @@ def _verdict(state: State, found: Mapping[ClientIndex, Outcome | None]) -> State
     ).passes_bytes
     passed = frozenset(Verdict.decode(passes).passed)
     missing = set(state.honest) - passed - state.away
-    if state.kind == PROVED and state.bench and missing & set(on_roll) - state.outside:
+    if (
+        state.kind == PROVED
+        and state.bench
+        and state.is_attended
+        and missing & set(on_roll) - state.outside
+    ):
         state = fail(state, "FEW an honest client that answered in time is left out")
     return replace(state, passed=passed)
 
@@ -203,25 +210,23 @@ def _verdict(state: State, found: Mapping[ClientIndex, Outcome | None]) -> State
 def _proved(
     state: State, choose: Choose, rules: Rules
 ) -> tuple[State, dict[ClientIndex, Outcome | None]]:
-    own = {seat: message(("reveal", "kept")) for seat in state.honest_seats}
+    own = {seat: message(("reveal", "kept")) for seat in state.present_seats}
     options = [message(("reveal", each)) for each in ("kept", "broken")]
     state, values, doubles = step(state, choose, rules, "words", own, options, False)
     rogue = state.rogue_seat
     revealed = _said(values, rogue)
     if rogue is not None and (state.absent or (revealed is None and not doubles)):
-        others = [state.seats[seat] for seat in state.honest_seats]
+        others = [state.seats[seat] for seat in state.present_seats]
         state = certify(state, state.seats[rogue], "absence", others, rules)
 
-    def concluded(
-        judged: Iterable[Wanted] = (),
-    ) -> dict[Bundle, Conclusion]:
+    def concluded(judged: Iterable[Wanted] = (), lies: bool = False) -> dict[Bundle, Conclusion]:
         components = {
             each: frozenset(w.component for w in judged if w.client == each.client)
             for each in state.answers
         }
         found = {}
         for place, each in enumerate(state.answers):
-            told = tuple((seat, _plan(state, seat)[place], "kept") for seat in state.honest_seats)
+            told = tuple((seat, _plan(state, seat)[place], "kept") for seat in state.present_seats)
             if rogue is not None and state.plan is not None:
                 told += ((rogue, state.plan[place], revealed),)
             found[each] = _conclusion(
@@ -230,6 +235,7 @@ def _proved(
                 told,
                 tuple(seat for seat, row, _ in told if row == "complaint" and seat in each.spoilt),
                 components[each],
+                lies,
             )
         return found
 
@@ -241,13 +247,13 @@ def _proved(
         for component in rules.asks(conclusion)
     ]
     if wanted:
-        state, judged = referee_words(state, choose, rules, wanted)
-        found = concluded(judged)
+        state, judged, lies = referee_words(state, choose, rules, wanted)
+        found = concluded(judged, lies)
     for place, conclusion in enumerate(found.values()):
         if revealed == "broken" and _is_bound(state, place) and rogue not in conclusion.liars:
             state = fail(state, "G5 who repeats the words of others is not named")
         for seat in conclusion.liars:
-            others = [state.seats[each] for each in state.honest_seats if each != seat]
+            others = [state.seats[each] for each in state.present_seats if each != seat]
             state = certify(state, state.seats[seat], "falsehood", others, rules)
     return state, {each.client: conclusion.outcome for each, conclusion in found.items()}
 
@@ -265,6 +271,7 @@ def _conclusion(
     told: tuple[tuple[int, str, str | None], ...],
     standing: tuple[int, ...],
     judged: frozenset[int],
+    lies: bool,
 ) -> Conclusion:
     """Conclude from what seats reported and revealed of one answer, and from a referee's words."""
     rows: dict[int, Row] = {}
@@ -274,12 +281,13 @@ def _conclusion(
             rows[seat] = _complaint(seat)
         elif lie in _WORDS:
             words = _words(seat, is_outside, lie)
-            rows[seat] = ReportRow(bytes(32), words.commitment)
+            rows[seat] = ReportRow(words.commitment)
             if revealed == "kept":
                 answers[seat] = words
             elif revealed == "broken":
                 answers[seat] = _words(seat, is_outside, "own" if lie == "right" else "right")
-    referee = {index: _word(index, is_outside) for index in judged}
+    turned = _turned(is_outside) if lies else 0
+    referee = {index: _word(index, is_outside, turned) for index in judged}
     return conclude(rows, answers, standing=standing, referee=referee)
 
 
@@ -291,13 +299,17 @@ def _word(component: int, is_outside: bool, wrong_by: int = 0) -> Answer:
 
 def _words(seat: int, is_outside: bool, lie: str) -> Answers:
     own, following = held_indices(seat)
-    turned = -1 if is_outside else 1  # the lie that turns the outcome
+    turned = _turned(is_outside)
     return Answers(
         seat,
-        _TRANSCRIPT,
         _word(own, is_outside, turned if lie in ("own", "both") else 0),
         _word(following, is_outside, {"following": turned, "both": 5}.get(lie, 0)),
     )
+
+
+def _turned(is_outside: bool) -> int:
+    """The lie that turns the outcome."""
+    return -1 if is_outside else 1
 
 
 @cache
@@ -311,19 +323,30 @@ def _complaint(seat: int) -> Complaint:
 
 def referee_words(
     state: State, choose: Choose, rules: Rules, wanted: Sequence[Wanted]
-) -> tuple[State, list[Wanted]]:
-    """Have the standby recompute components; return those for which it answers, for good."""
-    rogue, honest = state.rogue_seat, state.honest_seats
-    if not state.bench or not rules.referee or rogue is None:
-        return state, []
-    handed = {seat: HandOver({each: _keys(each, seat, _KEY) for each in wanted}) for seat in honest}
-    ways = ("the same", "a part", "nothing") if state.attempt == 0 else ("a part",)
-    few = choose("the byzantine member wants", ways)
-    mine = {"the same": list(wanted), "a part": _part(wanted), "nothing": []}[few]
-    key = _KEY if few == "a part" else _FALSE_KEY
-    handed[rogue] = HandOver({each: _keys(each, rogue, key) for each in mine})
-    first, second = honest
-    orders = ((rogue, first, second), (rogue, second, first), (first, second, rogue))
+) -> tuple[State, list[Wanted], bool]:
+    """Have the standby recompute components.
+
+    Returns those for which it answers, for good, and whether it lies.
+    """
+    if not state.bench or not rules.referee:
+        return state, [], False
+    rogue, present = state.rogue_seat, state.present_seats
+    shown = set(state.seen)
+    asked = []
+    for each in wanted:
+        if each.component in shown or len(shown) < rules.most_shown:
+            shown.add(each.component)
+            asked.append(each)
+    state = replace(state, seen=frozenset(shown))
+    handed = {seat: HandOver({each: _keys(each, seat, _KEY) for each in asked}) for seat in present}
+    orders: Sequence[Sequence[int]] = (present,)
+    if rogue is not None:
+        ways = ("the same", "a part", "nothing") if state.attempt == 0 else ("a part",)
+        few = choose("the byzantine member wants", ways)
+        mine = {"the same": asked, "a part": _part(asked), "nothing": []}[few]
+        key = _KEY if few == "a part" else _FALSE_KEY
+        handed[rogue] = HandOver({each: _keys(each, rogue, key) for each in mine})
+        orders = ((rogue, *present), (rogue, *reversed(present)), (*present, rogue))
     here: list[HandOver] = []
     for seat in choose("seats come to the referee", orders if state.attempt == 0 else orders[:1]):
         here.append(handed[seat])
@@ -331,16 +354,18 @@ def referee_words(
         if found and all(_opens(each, here) for each in found):
             break
     else:
-        return state, []
-    seen = state.seen | {each.component for each in found}
-    if len(seen) > 2:
+        return state, [], False
+    if len({each.component for each in found} | shown) > 2:
         state = fail(state, "G4 a referee sees a contribution as a whole")
-    return replace(state, seen=seen), found
+    if state.byzantine is None or rogue is not None:
+        return state, found, False
+    said = choose("the referee answers", ("right", "wrong", "nothing"))
+    return state, found if said != "nothing" else [], said == "wrong"
 
 
 def _part(wanted: Sequence[Wanted]) -> list[Wanted]:
     """All that is wanted but for the last client, or but for the last component of the only one."""
-    without = [each for each in wanted if each.client != wanted[-1].client]
+    without = [each for each in wanted if each.client != wanted[-1].client] if wanted else []
     return without or list(wanted[:-1])
 
 

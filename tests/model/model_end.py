@@ -18,6 +18,7 @@ from model_world import (
     certify,
     charge,
     fail,
+    miss,
     penalise,
     step,
 )
@@ -34,6 +35,7 @@ from opfl_chain.protocol.verdict import Outcome
 
 MOST_FAILURES: Final = 3
 """Meetings that one member can make fail, and as many more for every honest machine that does."""
+_NOBODY: Final = ClientIndex(99)
 
 Phase = Callable[[State, Choose], State]
 
@@ -54,11 +56,11 @@ def add_up(state: State, choose: Choose, rules: Rules) -> State:
     passed = sorted(state.passed or ())
     if not passed:
         return replace(state, final=True)
-    rogue = state.rogue_seat
-    own = {seat: encode_parts(_parts(seat, passed)) for seat in state.honest_seats}
+    rogue, state = state.rogue_seat, miss(state, choose, "sum")
+    own = {seat: encode_parts(_parts(seat, passed)) for seat in state.present_seats}
     options: list[bytes] = []
     if rogue is not None:
-        right, wrong = _parts(rogue, passed), _parts(rogue, [*passed, ClientIndex(99)])
+        right, wrong = _parts(rogue, passed), _parts(rogue, [*passed, _NOBODY])
         part = _parts(rogue, passed[:-1])
         options = [
             encode_parts(each)
@@ -67,26 +69,27 @@ def add_up(state: State, choose: Choose, rules: Rules) -> State:
     state, values, doubles = step(state, choose, rules, "sum", own, options)
     parts = readable(values, lambda _, body: decode_parts(body))
     agreed = rules.agree(parts)
-    if agreed.disputes:
+    if agreed.for_referee:
         contents = {each.client: each.content for each in state.roll}
         wanted = [
             Wanted(client, component, contents[client])
             for client in passed
-            for component in sorted(agreed.disputes)
+            for component in agreed.for_referee
         ]
-        state, judged = referee_words(state, choose, rules, wanted)
+        state, judged, lies = referee_words(state, choose, rules, wanted)
         added = {
             component: _part(
-                component, [each.client for each in judged if each.component == component]
+                component,
+                [_NOBODY] * lies + [each.client for each in judged if each.component == component],
             )
             for component in {each.component for each in judged}
         }
         agreed = rules.agree(parts, added)
     for seat in agreed.liars:
-        others = [state.seats[each] for each in state.honest_seats if each != seat]
+        others = [state.seats[each] for each in state.present_seats if each != seat]
         state = certify(state, state.seats[seat], "falsehood", others, rules)
     if rogue is not None and rogue not in parts and not doubles:
-        others = [state.seats[each] for each in state.honest_seats]
+        others = [state.seats[each] for each in state.present_seats]
         state = certify(state, state.seats[rogue], "absence", others, rules)
     if any(digest != _part(index, passed) for index, digest in agreed.hashes.items()):
         state = fail(state, "SUM another sum than that of the verdict is agreed")
@@ -96,7 +99,7 @@ def add_up(state: State, choose: Choose, rules: Rules) -> State:
         and choose("a fork shows another verdict", (False, True))
     ):
         state = fail(state, "G4 two sums of a round are revealed")
-    return replace(state, final=len(agreed.hashes) == COMPONENTS)
+    return replace(state, final=len(agreed.hashes) == COMPONENTS, missing=None)
 
 
 def _part(component: int, clients: Sequence[ClientIndex]) -> bytes:
@@ -160,22 +163,23 @@ def _accuse(state: State, choose: Choose, rules: Rules) -> State:
 
 def _check(state: State, held: set[ClientIndex]) -> State:
     undecided = held - set(dict(state.ends))
-    if state.bench and undecided & set(state.honest):
+    claimed = bool(state.bench) and state.is_attended
+    if claimed and undecided & set(state.honest):
         state = fail(state, "G1 the deposit of an honest client stays locked")
     for client in sorted(held & set(state.rogues)):
         answered = dict(state.ends).get(client) is not Outcome.UNANSWERED
         guilty = client in state.outside or not answered
         owed = amount_paid(state, f"client {client}") < FULL * (1 + (client in state.again))
-        if state.bench and guilty and owed and client in undecided | set(dict(state.ends)):
+        if claimed and guilty and owed and client in undecided | set(dict(state.ends)):
             state = fail(state, "G2 an audited contribution outside is not charged in full")
     passed_outside = state.outside & (state.passed or frozenset())
     acquitted = {client for client, end in state.ends if end is Outcome.PASSED} & state.outside
     if passed_outside or acquitted:
         state = fail(state, "G2 an audited contribution outside passes")
     paid_now = amount_paid(state, f"member {state.byzantine}") - state.before
-    if not state.final and state.bench and not paid_now:
+    if not state.final and claimed and not paid_now:
         state = fail(state, "G5 a round fails for free")
-    if state.faulty and not paid_now and state.bench:
+    if state.faulty and not paid_now and claimed:
         state = fail(state, "G5 a fault is free")
     if state.bench and state.failures > MOST_FAILURES * (1 + state.crashed):
         state = fail(state, "G5 a member makes more than three meetings fail")

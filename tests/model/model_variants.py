@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+import unconfirmed
 from model_world import FULL, MEETING, PROVED, Rules
 
 from opfl_chain.protocol import echo, sums
@@ -89,6 +90,12 @@ def without_confirmation(*said: Any, **more: Any) -> Conclusion:
     return replace(found, outcome=found.outcome or Outcome.PASSED)
 
 
+def unconfirmed_words_pass(*said: Any, **more: Any) -> Conclusion:
+    """Pass whom all words accept, where one holder alone says one of them."""
+    found = unconfirmed.conclude(*said, **more)
+    return found if found.outcome is not Outcome.OUTSIDE else conclude(*said, **more)
+
+
 def first_holder(parts: Mapping[int, sums.Stated], judged: Any = None) -> sums.AgreedSum:
     """Take the first holder's word on a component that is disputed."""
     found = sums.agree(parts, judged)
@@ -102,6 +109,13 @@ def in_common(handed: Iterable[HandOver]) -> list[Wanted]:
     """Recompute whatever two seats have in common of what they want."""
     named = Counter(wanted for each in handed for wanted in each.keys)
     found = [wanted for wanted, count in named.items() if count >= 2]
+    return sorted(found, key=lambda each: (each.client, each.component))
+
+
+def whatever_two_want(handed: Iterable[HandOver]) -> list[Wanted]:
+    """Recompute what two seats want, also if that is a contribution as a whole."""
+    named = Counter(frozenset(each.keys) for each in handed)
+    found = next((each for each, count in named.items() if count >= 2), frozenset())
     return sorted(found, key=lambda each: (each.client, each.component))
 
 
@@ -156,9 +170,12 @@ VARIANTS: Final = {
     "the undecided pass": Variant(Rules(conclude=without_confirmation), "G2"),
     "conviction on one word": Variant(Rules(conclude=on_one_word), "FEW"),
     "conviction on one word costs": Variant(Rules(conclude=on_one_word), "G1"),
+    "an unconfirmed word passes": Variant(Rules(conclude=unconfirmed_words_pass), "G2"),
     "no referee of audits": Variant(Rules(referee=False), "FEW"),
     "no referee of sums": Variant(Rules(referee=False), "G5"),
     "first holder of a sum": Variant(Rules(agree=first_holder), "SUM"),
+    "an unconfirmed part of a sum counts": Variant(Rules(agree=unconfirmed.agree), "SUM"),
+    "a referee is shown all": Variant(Rules(most_shown=3, wanted=whatever_two_want), "G4"),
     "a part is recomputed": Variant(Rules(wanted=in_common), "G3"),
     "one signature": Variant(Rules(signatures=1), "G3"),
     "one signature charges": Variant(Rules(signatures=1), "G1"),

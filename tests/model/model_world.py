@@ -12,6 +12,8 @@ What is abstracted, in this one place:
 - Messages whose wire format costs time are looked up by a name. Formats have tests of their own.
 - Time is the order of phases. Messages between honest parties arrive within a step; those of
   the byzantine member arrive at whom it likes, at once or after the echo.
+- An honest member may be away once in a round, from the exchange of a hearing or from the sum.
+  Beside a byzantine one this may delay things, no more. What its absence costs it is not here.
 - A meeting inside MPC gives the right results to all honest members, to one of them, or to none:
   members that tamper with words inside it are excluded by the assumption of these kinds of audits.
   It is held once before anyone is charged; how members share anew what they hold is not here.
@@ -34,6 +36,7 @@ from opfl_chain.protocol import audit_exchange, echo, meeting, referee, roll, se
 from opfl_chain.protocol.echo import Common, Echo, Signed
 from opfl_chain.protocol.hashing import keccak256
 from opfl_chain.protocol.identifiers import ClientIndex
+from opfl_chain.protocol.referee import MOST_COMPONENTS
 from opfl_chain.protocol.verdict import Outcome
 
 FULL: Final = 10
@@ -120,6 +123,10 @@ class State:
     """The hearing: 0 is that before the verdict."""
     away: frozenset[ClientIndex] = frozenset()
     """Honest clients that were away when they had to answer, and come back within the window."""
+    missing: int | None = None
+    """The seat of an honest member that is away in this hearing, or from the sum."""
+    missed: bool = False
+    """An honest member was away in this round."""
     heard: tuple[frozenset[Bundle], ...] = ()
     """The answers that each seat has."""
     answers: tuple[Bundle, ...] = ()
@@ -136,7 +143,7 @@ class State:
     passed: frozenset[ClientIndex] | None = None
     """The verdict."""
     seen: frozenset[int] = frozenset()
-    """The components that a referee has opened, of whatever contribution."""
+    """The components that honest seats have shown a referee, of whatever contribution."""
     final: bool = False
     again: frozenset[ClientIndex] = frozenset()
     """Rogues on the next roll, and outside, while their audit of this round is undecided."""
@@ -153,6 +160,16 @@ class State:
     @property
     def honest_seats(self) -> list[int]:
         return [seat for seat in range(3) if seat != self.rogue_seat]
+
+    @property
+    def present_seats(self) -> list[int]:
+        """The seats of honest members that are not away."""
+        return [seat for seat in self.honest_seats if seat != self.missing]
+
+    @property
+    def is_attended(self) -> bool:
+        """At most one member is byzantine or away in this round: then nothing is held up."""
+        return self.byzantine is None or not (self.missed or self.missing is not None)
 
     @property
     def on_roll(self) -> dict[ClientIndex, Bundle]:
@@ -209,6 +226,8 @@ class Rules:
     roll_by_members: bool = True
     """Off: by the server."""
     referee: bool = True
+    most_shown: int = MOST_COMPONENTS
+    """Components of a contribution that a referee is shown."""
     waits: bool = True
     """What is undecided is heard again; off: the verdict settles it."""
     heard_once: bool = True
@@ -234,6 +253,14 @@ def amount_paid(state: State, who: str) -> int:
 
 def fail(state: State, what: str) -> State:
     return replace(state, broken=tuple(sorted({*state.broken, what})))
+
+
+def miss(state: State, choose: Choose, label: str) -> State:
+    """Have an honest member be away, once in a round."""
+    if state.kind != PROVED or state.missed:
+        return state
+    missing = choose(f"away from the {label}", (None, *state.honest_seats))
+    return replace(state, missing=missing, missed=missing is not None)
 
 
 def pay(state: State, who: str, amount: int, most: int) -> State:
@@ -302,15 +329,17 @@ def step(
 ) -> tuple[State, Values, bool]:
     """Have all members say something; return what counts, and if the byzantine one said two things.
 
-    ``own`` are the messages of honest seats, ``options`` what the byzantine one may say. Who hears
-    them, and when, is varied for two of them in some steps: the rule of all steps is the same.
+    ``own`` are the messages of honest seats that are there, ``options`` what the byzantine one may
+    say. Who hears them, and when, is varied for two of them in some steps: the rule of all steps is
+    the same.
     """
     rogue, said, pattern, other = state.rogue_seat, None, "nobody", b""
     if rogue is not None:
         said = choose(label, (None, *options))
         if said is not None:
             is_varied = is_varied and said in (options[0], options[-1])
-            pattern = choose(f"{label}, to", _PATTERNS if is_varied else _PATTERNS[:2])
+            patterns = _PATTERNS if is_varied else _PATTERNS[:2]
+            pattern = choose(f"{label}, to", patterns if len(own) > 1 else _PATTERNS[:1])
             other = next((each for each in options if each != said), b"another")
     told = tuple(sorted(own.items()))
     same, values, doubles = _heard(
@@ -338,7 +367,7 @@ def _heard(
     direct = {seat: dict(own) for seat in honest}
     late: dict[int, bytes] = {}
     if rogue is not None and said is not None:
-        first, second = honest
+        first, second = honest[0], honest[-1]
         if pattern in ("both", "first", "two", "and late"):
             direct[first][rogue] = said
         if pattern in ("both", "second", "and late"):

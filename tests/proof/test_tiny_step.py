@@ -16,7 +16,8 @@ from opfl_chain.numerics.field import Elements
 from opfl_chain.protocol.inputs import InputFormat
 from opfl_chain.protocol.proof.answers import Query, accepts
 from opfl_chain.protocol.proof.closing import WORD_DIGITS, Statement, Tolerance
-from opfl_chain.protocol.proof.prover import Proof, Prover
+from opfl_chain.protocol.proof.evaluation import biased_digits
+from opfl_chain.protocol.proof.prover import Proof, Prover, part_of, part_of_digits
 from opfl_chain.protocol.proof.statement import Words
 from opfl_chain.protocol.ring import FixedPoint
 from opfl_chain.protocol.shares import SharedVector
@@ -122,6 +123,23 @@ def test_honest_step_is_accepted_and_stays_far_below_its_bounds() -> None:
     assert verdict and proof.usage.holds and not slow.broken()
     assert slow.polynomials() == slow.stated
     assert proof.usage.bounds["words"] < 0.5
+
+
+@pytest.mark.parametrize("by", [-2, -1, 0, 1])
+def test_client_counts_a_projection_as_small_exactly_if_it_has_digits(by: int) -> None:
+    limit = 1 << STATEMENT.rules.word_bits
+    for projection in (limit + by, -limit + by, by):
+        projected = Elements.of_python([0, projection])
+        digits = biased_digits(STATEMENT, projected).to_python()[STATEMENT.rules.word_bits + 1 :]
+        has_digits = sum(bit << at for at, bit in enumerate(digits)) - limit == projection
+        assert (part_of_digits(STATEMENT, projected) <= 1) is has_digits
+
+
+def test_a_bound_that_is_exceeded_by_one_is_exceeded() -> None:
+    """Floats alone would not show it: they have 53 bits."""
+    bound = 1 << 100
+    assert (bound + 1) / bound == 1.0 < part_of(bound + 1, bound)
+    assert part_of(bound, bound) == 1.0 and part_of(1, 0) > 1 and part_of(0, 0) == 0
 
 
 @pytest.mark.parametrize("coordinate", [0, 14, 15, 22])

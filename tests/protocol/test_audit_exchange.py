@@ -10,6 +10,7 @@ from dataclasses import replace
 from itertools import product
 
 import pytest
+import unconfirmed
 
 from opfl_chain.protocol.audit_exchange import (
     Answers,
@@ -22,8 +23,6 @@ from opfl_chain.protocol.audit_exchange import (
     shirking_seats,
     verdict_of,
 )
-from opfl_chain.protocol.holders import weigh
-from opfl_chain.protocol.proof.answers import accepts
 from opfl_chain.protocol.proof.folding import Answer
 from opfl_chain.protocol.sealing import derived_key, file_complaint
 from opfl_chain.protocol.shares import held_indices
@@ -135,24 +134,8 @@ def test_no_liar_turns_an_audit_while_an_honest_member_is_away(
         found = conclude(rows, said, referee=asked)
         assert found.outcome in (right, None)
         assert set(found.liars) <= {liar}
-        turned.add(with_unconfirmed_words(rows, said))
+        turned.add(unconfirmed.conclude(rows, said).outcome)
     assert turned == {Outcome.PASSED, Outcome.OUTSIDE, None}
-
-
-def with_unconfirmed_words(rows: Mapping[int, Row], said: Mapping[int, Answers]) -> Outcome | None:
-    """Conclude with the defence off: a word that nobody confirms counts."""
-    words: list[Answer] = []
-    for index in SEATS:
-        holders = [
-            each
-            for each in said.values()
-            if index in each.by_component() and rows.get(each.seat) == ReportRow(each.commitment)
-        ]
-        word = weigh({each.seat: each.by_component()[index] for each in holders}).word
-        if word is None:
-            return None
-        words.append(word)
-    return Outcome.PASSED if accepts(words) else Outcome.OUTSIDE
 
 
 @pytest.mark.parametrize("true", [GOOD, BAD], ids=["good", "bad"])
@@ -221,7 +204,7 @@ def test_without_confirmation_one_word_would_turn_an_audit(
         there: words_of(there, true),
     }
     rows: dict[int, Row] = {seat: ReportRow(each.commitment) for seat, each in said.items()}
-    assert with_unconfirmed_words(rows, said) is turned
+    assert unconfirmed.conclude(rows, said).outcome is turned
     found = conclude(rows, said)
     assert found.outcome is None and found.unconfirmed == (0, 1)
     judged = conclude(rows, said, referee={index: true[index] for index in found.for_referee})

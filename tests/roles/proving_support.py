@@ -51,9 +51,10 @@ def contributor(
     boundary: ProvedBoundary = BOUNDARY,
     secret: bytes = b"\1" * 32,
     policy: Policy = POLICY,
+    kind: type[Contributor] = Contributor,
 ) -> Contributor:
     data = ClientData(policy, load_dataset("synthetic").train, 0)
-    return Contributor(policy, boundary, data, secret, conduct or Conduct(), rounds=3)
+    return kind(policy, boundary, data, secret, conduct or Conduct(), rounds=3)
 
 
 def the_form() -> ProofForm:

@@ -19,8 +19,10 @@ from proving_support import (
 from opfl_chain.adversaries.clients import conduct_named, spoiled
 from opfl_chain.protocol.audit_exchange import Conclusion
 from opfl_chain.protocol.bundle import BundleKind, contribution_parts
+from opfl_chain.protocol.shares import components_of
 from opfl_chain.protocol.verdict import Outcome
-from opfl_chain.roles.client.conduct import LocalContribution
+from opfl_chain.roles.client.conduct import Conduct, FinishedStep, LocalContribution, Vector
+from opfl_chain.roles.client.contribution import Contributor
 from opfl_chain.roles.client.store import SCHEMA, ClientStore
 from opfl_chain.roles.state import State
 
@@ -49,6 +51,50 @@ def test_a_restarted_client_sends_the_same_bytes_and_another_opening_gets_others
     for kind in BundleKind:
         ours, theirs = sealed(first, kind, made), sealed(first, kind, reopened, b"\3" * 32)
         assert not set(ours.bodies) & set(theirs.bodies)
+
+
+class Unsteady(Conduct):
+    """Finds another gradient whenever it trains, as where sums are added up in any order."""
+
+    def gradient(self, step: FinishedStep, memory: bytes) -> tuple[Vector, bytes]:
+        noise = np.random.default_rng().standard_normal(step.gradient.size) * 1e-6
+        return (step.gradient + noise).astype(np.float32), memory
+
+
+class MasksByOpening(Contributor):
+    """The defence off: masks of a gradient follow from secret and opening alone."""
+
+    def _entropy(self, purpose: str, *of: bytes) -> bytes:
+        return super()._entropy(purpose, of[0])
+
+
+@pytest.mark.parametrize(("kind", "leaks"), [(Contributor, False), (MasksByOpening, True)])
+def test_a_client_that_lost_its_state_does_not_show_how_two_gradients_differ(
+    kind: type[Contributor], leaks: bool
+) -> None:
+    """Holders of component 2 keep both: under the same masks they would see the difference."""
+    gradients, masked = [], []
+    for _ in range(2):
+        own = contributor(Unsteady(), kind=kind)
+        made = own.make(ROUND, OPENING, WEIGHTS, b"")
+        parts = components_of(own.committed_gradient(OPENING, made.gradient).packages)
+        gradients.append(parts[0] + parts[1] + parts[2])
+        masked.append(parts[2])
+    differs = gradients[1] - gradients[0]
+    assert differs.any()
+    assert np.array_equal(masked[1] - masked[0], differs) is leaks
+
+
+@pytest.mark.parametrize(("kind", "leaks"), [(Contributor, False), (MasksByOpening, True)])
+def test_advice_that_differs_has_other_masks(kind: type[Contributor], leaks: bool) -> None:
+    own = contributor(kind=kind)
+    advised = [np.arange(9, dtype=np.int64), np.arange(9, dtype=np.int64) ** 2]
+    parts = []
+    for advice in advised:
+        packages = own.advice(OPENING, LocalContribution(np.zeros(0, np.float32), advice, b""))
+        assert packages is not None
+        parts.append(components_of(packages)[2].view(np.int64))
+    assert np.array_equal(parts[1] - parts[0], advised[1] - advised[0]) is leaks
 
 
 def test_nothing_of_input_or_proof_is_in_a_contribution() -> None:

@@ -6,6 +6,7 @@ in the clear and with the very coins of its proof, before anybody sees it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -193,10 +194,25 @@ class Prover:
         of_residuals = value(self._wire(RESIDUAL_PROJECTIONS)).to_signed()
         apart = value(self._wire("gradient.apart")).to_signed()
         allowed = value(self._wire("gradient.allowed")).to_signed()
-        limit = max(1, sum(each**2 for each in allowed) + statement.floor)
+        limit = sum(each**2 for each in allowed) + statement.floor
         bounds = {
-            "gradient": sum(each**2 for each in apart) / limit,
-            "residuals": sum(each**2 for each in of_residuals) / statement.residual_bound,
-            "words": max(map(abs, of_words.to_signed())) / (1 << statement.rules.word_bits),
+            "gradient": part_of(sum(each**2 for each in apart), limit),
+            "residuals": part_of(sum(each**2 for each in of_residuals), statement.residual_bound),
+            "words": part_of_digits(statement, of_words),
         }
         return Usage(bounds, broken)
+
+
+def part_of_digits(statement: Statement, of_words: Elements) -> float:
+    """Return the part of the bound on words' projections that these use.
+
+    Digits are of [-2^w, 2^w): the upper bound itself has none.
+    """
+    used = max(max(-each, each + 1) for each in of_words.to_signed())
+    return part_of(used, 1 << statement.rules.word_bits)
+
+
+def part_of(used: int, bound: int) -> float:
+    """Return the part of a bound that is used: above 1 if it is exceeded, by however little."""
+    part = used / max(1, bound)
+    return max(part, math.nextafter(1, 2)) if used > bound else part

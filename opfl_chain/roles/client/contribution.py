@@ -29,7 +29,7 @@ from opfl_chain.protocol.bundle import (
 from opfl_chain.protocol.commitments import COMPONENTS, Subject
 from opfl_chain.protocol.delivery import Delivery, InputDelivery
 from opfl_chain.protocol.errors import ProtocolError, memory_for
-from opfl_chain.protocol.hashing import MerkleTree, keccak256
+from opfl_chain.protocol.hashing import MerkleTree, keccak256, sha256
 from opfl_chain.protocol.inputs import dataset_tree
 from opfl_chain.protocol.policy import Policy
 from opfl_chain.protocol.proof.closing import Statement
@@ -90,9 +90,11 @@ def unnamed(t: int, opening: bytes, gradient: bytes, training_input: bytes) -> b
 class Contributor:
     """Trains, commits and shares for one client. `secret` is random and never leaves it.
 
-    All randomness is derived from the secret and the opening of a round: a restarted client makes
-    the same contribution again, and a round that is opened again gets a new one. Only the shares of
-    an input are always the same: the data set is committed to before the first round.
+    All randomness is derived from the secret, the opening of a round and what it hides: a restarted
+    client makes the same contribution again, and a round that is opened again gets a new one. A
+    client whose state was lost may train again and find other words. Under the same masks, members
+    would see by how much they differ. Only the shares of an input are always the same: the data set
+    is committed to before the first round.
     """
 
     def __init__(
@@ -221,14 +223,14 @@ class Contributor:
     def committed_gradient(self, opening: bytes, gradient: Vector) -> Committed:
         named = self._step.model.layout.trainable.unflatten(gradient)
         words = self._policy.fixed_point.encode(named)
-        entropy = self._entropy("gradient", opening)
+        entropy = self._entropy("gradient", opening, sha256(words.tobytes()))
         return commit(self._policy.commitment_scheme, Subject.GRADIENT, words, entropy)
 
     def advice(self, opening: bytes, made: LocalContribution) -> Sequence[SharePackage] | None:
         """Shares of the advice by seat, if the replay is guided."""
         if made.advice is None:
             return None
-        entropy = self._entropy("advice", opening)
+        entropy = self._entropy("advice", opening, sha256(made.advice.tobytes()))
         return share_advice(self._policy.commitment_scheme, made.advice, entropy)
 
     def proof(self, made: LocalContribution) -> ProofPackages | None:
@@ -275,5 +277,5 @@ class Contributor:
             )
         ]
 
-    def _entropy(self, purpose: str, of: bytes) -> bytes:
-        return keccak256(self._secret, purpose.encode(), of)
+    def _entropy(self, purpose: str, *of: bytes) -> bytes:
+        return keccak256(self._secret, purpose.encode(), *of)
