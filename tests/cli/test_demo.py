@@ -171,7 +171,7 @@ def test_attacks_by_name_are_shown_to_fail_and_to_pay(attacked):
     assert report["cheats_charged"] == 3
     assert report["seat_changes"] == [["member-0", "standby-0"]]
     for said in (
-        "member-0 pays 20 ETH for round 0: it stated a falsehood",
+        "for round 0: it stated a falsehood",
         "the seats of later rounds are standby-0, member-1, member-2",
         "member-0 (lie+flip) paid 20 ETH for",
         "server (idle) stopped nothing: 2 of 2 rounds are final",
