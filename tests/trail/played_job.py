@@ -122,7 +122,7 @@ class PlayedJob:
     def _last_round(self):
         """Decided and not finalised; one member said two things in a slot."""
         player, round_id = self.player, self._open(LAST)
-        roll = self._commit(LAST, (0, 1, 2), audited=(1,), spared=(0,))
+        roll = self._commit(LAST, (0, 1, 2), audited=(1, 2), spared=(0,))
         player.publish_beacon(round_id, roll)
         seated = [*player.members[:2], player.standbys[0]]
         player.attest(round_id, PASSED[LAST], seated)
