@@ -140,11 +140,11 @@ def test_false_part_of_a_sum_is_not_opened_while_its_other_holder_is_away(
         for client in world.clients:
             client.deliver(ANSWER)
         view = world.member(HONEST).view
-        world.until(lambda: view.round(0).decided_at is not None)
-        world.until(lambda: view.round(0).over is not None, BAD, HONEST, STANDBY)
+        world.until(lambda: view.round(0).over is not None, BAD, HONEST, STANDBY, blocks=2)
         found = view.round(0)
-        assert found.over == "finalised", "the one that is away still serves what it holds"
-        assert (found.aggregate_hash == aggregate_hash(true_sum(world))) is is_defended
+        assert found.over == ("void" if is_defended else "finalised")
+        if not is_defended:
+            assert found.aggregate_hash != aggregate_hash(true_sum(world))
         assert not view.charges()
 
 
