@@ -124,6 +124,8 @@ class State:
     away: frozenset[ClientIndex] = frozenset()
     """Honest clients that were away when they had to answer, and come back within the window."""
     missing: int | None = None
+    may_miss: bool = True
+    """Whether an honest member may be away: that multiplies all ways of a round."""
     """The seat of an honest member that is away in this hearing, or from the sum."""
     missed: bool = False
     """An honest member was away in this round."""
@@ -257,7 +259,7 @@ def fail(state: State, what: str) -> State:
 
 def miss(state: State, choose: Choose, label: str) -> State:
     """Have an honest member be away, once in a round."""
-    if state.kind != PROVED or state.missed:
+    if state.kind != PROVED or state.missed or not state.may_miss:
         return state
     missing = choose(f"away from the {label}", (None, *state.honest_seats))
     return replace(state, missing=missing, missed=missing is not None)
