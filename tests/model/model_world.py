@@ -123,9 +123,9 @@ class State:
     """The hearing: 0 is that before the verdict."""
     away: frozenset[ClientIndex] = frozenset()
     """Honest clients that were away when they had to answer, and come back within the window."""
-    missing: int | None = None
     may_miss: bool = True
     """Whether an honest member may be away: that multiplies all ways of a round."""
+    missing: int | None = None
     """The seat of an honest member that is away in this hearing, or from the sum."""
     missed: bool = False
     """An honest member was away in this round."""
