@@ -1,19 +1,22 @@
 """One member breaks the protocol, in every known way: it changes nothing, and pays."""
 
+from dataclasses import replace
+
 from expectations import EveryJob
 from named_attacks import NamedAttacks
 from scenario import Scenario
 
 from opfl_chain.adversaries.members import MEMBERS
 from opfl_chain.chain.terms import DEPOSIT, STAKE
-from opfl_chain.jobs.localnet.outcome import ACQUITTED, OUTSIDE, PASSED
+from opfl_chain.jobs.localnet.outcome import ACQUITTED, OUTSIDE, PASSED, UNANSWERED
+from opfl_chain.jobs.localnet.plan import PHASES
 
 HONEST = ("client-0", "client-1", "client-2")
 CHEAT = "client-3"
 BAD = "member-0"
 
 
-def job(bad, attack="amplify:10", audit="proved", rounds=2):
+def job(bad, attack="amplify:10", audit="proved", rounds=2, phases=PHASES):
     """Plan a job in which everyone is audited and the first member is bad."""
     return Scenario.of(
         clients=(None, None, None, attack),
@@ -21,6 +24,7 @@ def job(bad, attack="amplify:10", audit="proved", rounds=2):
         rounds=rounds,
         audit_rate=1.0,
         audit=audit,
+        phases=phases,
     )
 
 
@@ -89,6 +93,11 @@ class TestFramingMember(OneBadMember, NamedAttacks):
     scenario = job("frame+sums+lie+hang", "amplify:10+split")
     faults = paid_for("FALSEHOOD", "DISSENT")
 
+    def test_cheat_is_charged_in_full(self, outcome):
+        """Its client answers to it alone, and it gives the answer to nobody."""
+        assert outcome.charged() == {(0, CHEAT): UNANSWERED}
+        assert outcome.lost_wei(CHEAT) == DEPOSIT
+
     def test_it_loses_its_stake(self, outcome):
         assert outcome.lost_wei(BAD) == STAKE
 
@@ -123,21 +132,22 @@ class TestAbsentMember(OneBadMember):
 
     With `high-s` nobody can use what it says otherwise either.
     Nobody can be replayed before the verdict. While all audits are held nobody can contribute, so
-    the next round is void. Then the standby has the seat, and replays what was left.
+    the next two rounds are void. The hearing that began with the absent member ends meanwhile; the
+    next one is among those who have seats then, and replays what was left.
     """
 
-    scenario = job("skip-audits+high-s", audit="guided", rounds=3)
+    scenario = job("skip-audits+high-s", audit="guided", rounds=4)
     faults = paid_for("ABSENCE", "SILENCE")
-    void = frozenset({1})
-    away = frozenset((1, name) for name in HONEST)
+    void = frozenset({1, 2})
+    away = frozenset((t, name) for t in (1, 2) for name in HONEST)
 
     def test_honest_work_passes(self, outcome):
         assert [outcome.verdict(0, name) for name in HONEST] == [ACQUITTED] * 3
-        assert [outcome.verdict(2, name) for name in HONEST] == [PASSED] * 3
+        assert [outcome.verdict(3, name) for name in HONEST] == [PASSED] * 3
 
     def test_honest_members_attest_in_every_round(self, outcome):
         assert outcome.attested(0) == {"member-1", "member-2"}
-        assert outcome.attested(2) == {"standby-0", "member-1", "member-2"}
+        assert outcome.attested(3) == {"standby-0", "member-1", "member-2"}
 
 
 class TestMemberThatBreaksMeetings(OneBadMember):
@@ -147,9 +157,11 @@ class TestMemberThatBreaksMeetings(OneBadMember):
     seats meet with the standby, one of them in another seat than before, and audits end.
     """
 
-    scenario = job((None, None, "break-meetings"), audit="guided", rounds=6)
-    void = frozenset({1, 2, 3, 4})
-    away = frozenset((t, name) for t in (1, 2, 3, 4) for name in HONEST)
+    # The last audit ends in the middle of a void round, so that some blocks more or less are alike.
+    phases = replace(PHASES, deliver=25)
+    scenario = job((None, None, "break-meetings"), audit="guided", rounds=5, phases=phases)
+    void = frozenset({1, 2, 3})
+    away = frozenset((t, name) for t in (1, 2, 3) for name in HONEST)
 
     def test_standby_takes_the_seat_of_the_member_at_fault(self, outcome):
         """Suspects leave, one after every meeting, and the one that was in all of them last."""
@@ -161,14 +173,14 @@ class TestMemberThatBreaksMeetings(OneBadMember):
 
     def test_honest_work_passes(self, outcome):
         assert [outcome.verdict(0, name) for name in HONEST] == [ACQUITTED] * 3
-        assert [outcome.verdict(5, name) for name in HONEST] == [PASSED] * 3
+        assert [outcome.verdict(4, name) for name in HONEST] == [PASSED] * 3
 
     def test_it_earns_nothing_after_its_third_meeting(self, outcome):
-        assert "member-2" not in outcome.seats(5)
+        assert "member-2" not in outcome.seats(4)
         assert outcome.lost_wei("member-2") == 0
 
     def test_honest_members_attest_in_every_round(self, outcome):
-        assert outcome.attested(5) == {"standby-0", "member-0", "member-1"}
+        assert outcome.attested(4) == {"standby-0", "member-0", "member-1"}
 
 
 class TestLiarInMpc(OneBadMember):

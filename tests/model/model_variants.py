@@ -112,13 +112,6 @@ def in_common(handed: Iterable[HandOver]) -> list[Wanted]:
     return sorted(found, key=lambda each: (each.client, each.component))
 
 
-def whatever_two_want(handed: Iterable[HandOver]) -> list[Wanted]:
-    """Recompute what two seats want, also if that is a contribution as a whole."""
-    named = Counter(frozenset(each.keys) for each in handed)
-    found = next((each for each, count in named.items() if count >= 2), frozenset())
-    return sorted(found, key=lambda each: (each.client, each.component))
-
-
 def first_results(values: Mapping[int, bytes | None]) -> frozenset[ClientIndex] | None:
     """Take the results of a meeting that one member states."""
     said = [Results.decode(each) for each in values.values() if each not in (None, b"another")]
@@ -175,7 +168,7 @@ VARIANTS: Final = {
     "no referee of sums": Variant(Rules(referee=False), "G5"),
     "first holder of a sum": Variant(Rules(agree=first_holder), "SUM"),
     "an unconfirmed part of a sum counts": Variant(Rules(agree=unconfirmed.agree), "SUM"),
-    "a referee is shown all": Variant(Rules(most_shown=3, wanted=whatever_two_want), "G4"),
+    "a referee is shown all": Variant(Rules(most_shown=COMPONENTS, wanted=without_limit), "G4"),
     "a part is recomputed": Variant(Rules(wanted=in_common), "G3"),
     "one signature": Variant(Rules(signatures=1), "G3"),
     "one signature charges": Variant(Rules(signatures=1), "G1"),
@@ -189,7 +182,7 @@ VARIANTS: Final = {
     "withheld beacon is free": Variant(Rules(penalties=False), "G5"),
     "undecided clients contribute": Variant(Rules(suspends=False), "G2"),
     "a referee gets all components": Variant(
-        Rules(asks=every_component, wanted=without_limit), "G4"
+        Rules(asks=every_component, most_shown=COMPONENTS, wanted=without_limit), "G4"
     ),
     "words without commitment": Variant(Rules(conclude=uncommitted), "G5"),
     "any of several bundles is listed": Variant(Rules(smallest_counts=False), "FEW"),

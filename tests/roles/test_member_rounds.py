@@ -12,8 +12,8 @@ from opfl_chain.adversaries.members import (
     Frames,
     SumsFalsely,
 )
-from opfl_chain.chain.bindings.types import ChargeStatus, MemberFault, Outcome
-from opfl_chain.protocol.verdict import Verdict
+from opfl_chain.chain.bindings.types import ChargeStatus, MemberFault
+from opfl_chain.protocol.verdict import Outcome, Verdict
 from opfl_chain.roles.member.hearings import Hearing
 from opfl_chain.roles.member.meetings import MeetingAudits
 from opfl_chain.roles.member.proved_audits import ProvedAudits
