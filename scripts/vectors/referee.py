@@ -30,10 +30,24 @@ def referee() -> Vector:
     assert wanted == places[:2]
     # One seat leaves a component out: then nothing is wanted by two.
     assert spec.agreed_wanted([set(places), set(places[1:]), set(places[:1])]) == []
+    handed_keys = [
+        [],
+        [("contribution", 4, content, 2, keys[1][1])],
+        [("answer", 2**32 - 1, answer, k, other) for k in (1, 0)],
+    ]
+    messages = [spec.encode_handed_keys(each) for each in handed_keys]
+    assert [spec.decode_handed_keys(each) for each in messages] == handed_keys
     said = [[{1, 9}, {1, 9}, None], [{1}, None, None], [set(), {3}, set()], [{1}, {2}, {3}]]
     return {
         "bodyKeys": keys,
         "bundle": spec.encode_bundle(bundle),
+        "handedKeys": messages,
+        "handedKeysMalformed": [
+            messages[1][:-1],
+            messages[1] * 3,
+            b"\x03" + messages[1][1:],
+            messages[1][:37] + b"\x03" + messages[1][38:],
+        ],
         "handOvers": [spec.encode_hand_over(each) for each in handed],
         "most": 3,
         "results": [[spec.encode_results(each) for each in case] for case in said],

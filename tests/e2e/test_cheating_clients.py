@@ -7,6 +7,7 @@ from scenario import UNSEEN, Scenario
 
 from opfl_chain.chain.terms import DEPOSIT
 from opfl_chain.jobs.localnet.outcome import LEFT_OUT, OUTSIDE, PASSED, UNANSWERED
+from opfl_chain.protocol.commitments import Scheme
 
 HONEST = ("client-0", "client-1", "client-2")
 
@@ -130,3 +131,40 @@ class TestFalseBundles(NamedAttacks):
 
     def test_members_do_what_the_idle_server_does_not(self, outcome):
         assert outcome.gas.get("server", 0) == 0
+
+
+class TestCommitmentsThatDoNotOpenInMpc(EveryJob):
+    """In scheme `mpc` a commitment is opened after the seed, in the meeting that replays steps.
+
+    There are several such cheats, so that some are audited and others are not.
+    """
+
+    CHEATS = tuple(f"client-{i}" for i in range(3, 9))
+
+    scenario = Scenario.of(
+        clients=(None, None, None, *["wrong-commitment"] * len(CHEATS)),
+        rounds=1,
+        audit_rate=0.5,
+        scheme=Scheme.MPC,
+    )
+
+    @pytest.mark.parametrize("name", CHEATS)
+    def test_cheat_is_on_the_roll(self, outcome, name):
+        assert name in outcome.participants(0)
+
+    @pytest.mark.parametrize("name", CHEATS)
+    def test_cheat_is_outside_if_it_is_audited_and_left_out_if_not(self, outcome, name):
+        expected = OUTSIDE if outcome.is_audited(0, name) else LEFT_OUT
+        assert outcome.verdict(0, name) == expected
+
+    @pytest.mark.parametrize("name", CHEATS)
+    def test_cheat_pays_in_full_if_it_is_audited_and_nothing_if_not(self, outcome, name):
+        charged = {(0, name): OUTSIDE} if outcome.is_audited(0, name) else {}
+        assert {
+            place: end for place, end in outcome.charged().items() if place[1] == name
+        } == charged
+        assert outcome.lost_wei(name) == (DEPOSIT if charged else 0)
+        assert outcome.earned_wei(name) == 0
+
+    def test_honest_work_passes(self, outcome):
+        assert [outcome.verdict(0, name) for name in HONEST] == [PASSED] * 3

@@ -9,8 +9,10 @@ from protocol_targets import CONTEXT, SEALING_KEYS
 
 from opfl_chain.chain.rpc import tohex
 from opfl_chain.protocol.audit_exchange import Answers, RefereeReveal, Report, ReportRow, Reveal
+from opfl_chain.protocol.bundle import BundleKind
 from opfl_chain.protocol.echo import Echo
 from opfl_chain.protocol.errors import AnswersInvalid, ProtocolError, SealingError
+from opfl_chain.protocol.handed_keys import HandedKey, decode_handed_keys, encode_handed_keys
 from opfl_chain.protocol.meeting import Results
 from opfl_chain.protocol.proof.folding import Answer
 from opfl_chain.protocol.published_answers import (
@@ -165,6 +167,19 @@ EXCHANGE_TARGETS = {
         (ProtocolError,),
         (KEYS_HANDED.encode(), HandOver({}).encode()),
         canonical=True,
+    ),
+    "handed-keys": Target(
+        decode_handed_keys,
+        encode_handed_keys,
+        (ProtocolError,),
+        (
+            encode_handed_keys(
+                HandedKey(kind, 3, b"\1" * 32, k, b"\2" * 32) for k, kind in enumerate(BundleKind)
+            ),
+            b"",
+        ),
+        canonical=True,
+        findings=(bytes(70), b"\1" * 69, b"\1" + bytes(36) + b"\3" + bytes(32)),
     ),
     "results": Target(
         Results.decode,

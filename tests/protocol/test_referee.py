@@ -17,6 +17,7 @@ from opfl_chain.protocol.bundle import (
 from opfl_chain.protocol.commitments import Scheme
 from opfl_chain.protocol.delivery import Expected
 from opfl_chain.protocol.errors import DoesNotOpen, MessageError
+from opfl_chain.protocol.handed_keys import decode_handed_keys, encode_handed_keys
 from opfl_chain.protocol.meeting import Results, agreed_results
 from opfl_chain.protocol.referee import HandOver, agreed_wanted
 from opfl_chain.protocol.sealing import SealingKey
@@ -53,6 +54,15 @@ def test_hand_overs() -> None:
     assert found == columns(REFEREE, *names)
     with pytest.raises(MessageError, match="at most 1 clients"):
         HandOver.decode(REFEREE["handOvers"][0], 1)
+
+
+def test_handed_keys() -> None:
+    for message in REFEREE["handedKeys"]:
+        keys = decode_handed_keys(message)
+        assert encode_handed_keys(keys) == message and len(message) == 70 * len(keys)
+    for malformed in REFEREE["handedKeysMalformed"]:
+        with pytest.raises(MessageError, match=r"handed key|cannot be keys"):
+            decode_handed_keys(malformed)
 
 
 def test_results_of_meetings() -> None:

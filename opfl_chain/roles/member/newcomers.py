@@ -11,18 +11,23 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import struct
 from collections.abc import Iterable
 from dataclasses import replace
 from http import HTTPStatus
 from typing import Final
 
 from opfl_chain.protocol.bundle import BundleKind, body_key, is_body_key
-from opfl_chain.protocol.errors import ProtocolError
-from opfl_chain.protocol.identifiers import Address, ClientIndex
+from opfl_chain.protocol.errors import MessageError, ProtocolError
+from opfl_chain.protocol.handed_keys import (
+    MOST_BYTES,
+    HandedKey,
+    decode_handed_keys,
+    encode_handed_keys,
+)
+from opfl_chain.protocol.identifiers import Address
 from opfl_chain.protocol.roll import Listed, Roll, RollEntry
 from opfl_chain.protocol.sealing import SealingKey
-from opfl_chain.protocol.shares import HASH_BYTES, held_indices
+from opfl_chain.protocol.shares import held_indices
 from opfl_chain.roles.member.intake import Intake
 from opfl_chain.roles.member.requests import round_in
 from opfl_chain.roles.member.store import MemberStore
@@ -32,9 +37,6 @@ from opfl_chain.rules.registry import rule_of
 from opfl_chain.transport.errors import TransportError
 from opfl_chain.transport.routes import Refusal, Request, Response, Route
 
-_KEY: Final = struct.Struct(f">BI{HASH_BYTES}sB{HASH_BYTES}s")
-"""Kind of bundle, client, content hash, component, key."""
-_HELD: Final = 2
 _LISTED_BYTES: Final = 64
 """At least what a client takes in a list, and its header."""
 
@@ -57,10 +59,9 @@ class Newcomers:
         self._intakes = intakes
 
     def routes(self) -> list[Route]:
-        most = _HELD * _KEY.size
         return [
             Route("GET", "/rounds/{round}/entries", self.serve_entries),
-            Route("POST", "/rounds/{round}/keys", self.take_keys, max_body_bytes=most),
+            Route("POST", "/rounds/{round}/keys", self.take_keys, max_body_bytes=MOST_BYTES),
         ]
 
     def is_newcomer(self, round_: RoundView, member: Address) -> bool:
@@ -171,11 +172,9 @@ class Newcomers:
         intake = self._intakes[kind]
         bundle = intake.required(heard, client, content)
         context, index = intake.context(heard, client), self._node.view.clients()[client].index
-        body = b"".join(
-            _KEY.pack(
-                kind, index, content, k, body_key(bundle, k, seat, self._sealing_key, context)
-            )
-            for k in components
+        keys = {k: body_key(bundle, k, seat, self._sealing_key, context) for k in components}
+        body = encode_handed_keys(
+            HandedKey(kind, index, content, k, key) for k, key in keys.items()
         )
         try:
             path = f"/rounds/{heard.id}/keys"
@@ -205,26 +204,26 @@ class Newcomers:
         seats = self._node.view.seats()
         if self._node.address not in seats or not self.is_newcomer(round_, self._node.address):
             raise Refusal(HTTPStatus.FORBIDDEN, "this member took no seat after the round opened")
-        if len(request.body) % _KEY.size:
-            raise Refusal(HTTPStatus.BAD_REQUEST, f"{len(request.body)} bytes cannot be keys")
+        try:
+            keys = decode_handed_keys(request.body)
+        except MessageError as error:
+            raise Refusal(HTTPStatus.BAD_REQUEST, str(error)) from None
         held = held_indices(seats.index(self._node.address))
-        for kind, index, content, component, key in _KEY.iter_unpack(request.body):
-            if component not in held or not self._opens(
-                round_, kind, index, content, component, key
-            ):
+        for each in keys:
+            if each.component not in held or not self._opens(round_, each):
                 raise Refusal(HTTPStatus.BAD_REQUEST, "a key opens no component of our seat")
-            self._store.keep_handed_key(round_.opening, content, component, key)
+            self._store.keep_handed_key(round_.opening, each.content, each.component, each.key)
         self._node.wake()
         return Response.json({"stored": True})
 
-    def _opens(
-        self, round_: RoundView, kind: int, index: int, content: bytes, component: int, key: bytes
-    ) -> bool:
+    def _opens(self, round_: RoundView, handed: HandedKey) -> bool:
         """Return whether a key is that of a component, as its client signed it."""
         clients = {each.index: each.address for each in self._node.view.clients().values()}
-        if kind not in {*BundleKind} or index not in clients:
+        if handed.client not in clients:
             return False
-        intake, client = self._intakes[BundleKind(kind)], clients[ClientIndex(index)]
-        intake.fetch(round_, client, content, list(self._node.view.seats_of(round_)))
-        bundle = intake.bundle(round_, client, content)
-        return bundle is not None and is_body_key(bundle, component, key, intake.expected(round_))
+        intake, client = self._intakes[handed.kind], clients[handed.client]
+        intake.fetch(round_, client, handed.content, list(self._node.view.seats_of(round_)))
+        bundle = intake.bundle(round_, client, handed.content)
+        return bundle is not None and is_body_key(
+            bundle, handed.component, handed.key, intake.expected(round_)
+        )
