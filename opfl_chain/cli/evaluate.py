@@ -246,7 +246,10 @@ def slack(
     ] = PROVED_RUNS,
     rule: Annotated[str, typer.Option(help="Rule of proved steps.")] = "proved",
     training_steps: Annotated[int, typer.Option(min=2, help="Length of every run.")] = 4_000,
-    steps: Annotated[int, typer.Option(min=1, help="Steps of a run to attack.")] = 20,
+    steps: Annotated[int, typer.Option(min=0, help="Steps of a run to attack.")] = 20,
+    sides: Annotated[
+        int, typer.Option(min=0, help="Steps of a run on which to take the other side of a ReLU.")
+    ] = 200,
     calibration_steps: Annotated[
         int, typer.Option(min=1, help="First steps of a run, to calibrate on.")
     ] = 100,
@@ -256,28 +259,44 @@ def slack(
     """Show how far cheats move a gradient with all that a proof leaves open.
 
     Residuals of all layers in the direction that moves the gradient most, by
-    power iteration; both tolerances, at the honest and at the lowest lift. On
-    more steps, ReLUs next to zero, whose sides a cheat may choose. Moves are relative to
-    the norm of the gradient. A real cheat along the best direction shows from
-    which part of the bound on it is seen.
+    power iteration; both tolerances, at the honest and at the lowest lift.
+    Moves are relative to the norm of the gradient. A real cheat along the best
+    direction shows from which part of the bound on it is seen. Another one, on
+    the steps of `--sides`, takes the other side of the ReLU nearest to zero:
+    proofs leave no choice there, and coins see it.
+
+    Rows of other runs in the JSON file are kept.
     """
+    import json
+
     from opfl_chain.cli.options import step_bars
     from opfl_chain.lab.boundary.headroom import HeadroomPlan
     from opfl_chain.lab.boundary.records import RunName
-    from opfl_chain.lab.boundary.slack_attack import masks_table, slack_row, slack_table
+    from opfl_chain.lab.boundary.side_choice import side_row, sides_table
+    from opfl_chain.lab.boundary.slack_attack import slack_row, slack_table
     from opfl_chain.learning.data.datasets import load_dataset
     from opfl_chain.rules.registry import rule_named
     from opfl_chain.system.files import write_atomically
 
     plan = HeadroomPlan(training_steps, steps, 0, calibration_steps)
-    plan = HeadroomPlan(24, 2, 0, 20) if quick else plan
-    rows: list[dict[str, Any]] = []
+    plan, sides = (HeadroomPlan(24, 2, 0, 20), 2) if quick else (plan, sides)
+    found: dict[str, list[dict[str, Any]]] = {"rows": [], "sides": []}
+    if json_file is not None and json_file.exists():
+        found |= json.loads(json_file.read_text(encoding="utf-8"))
+    judge, length, first = rule_named(rule), plan.training_steps, plan.calibration_steps
+
+    def keep(name: str, made: dict[str, Any]) -> None:
+        found[name] = [*(row for row in found[name] if row["run"] != made["run"]), made]
+        write_json(json_file, found)
+
     with step_bars(Console(stderr=True)) as progress:
         for run in map(RunName.parse, only):
             data = load_dataset(run.dataset, data_dir)
-            rows.append(slack_row(run, rule_named(rule), data, plan, progress=progress))
-            write_json(json_file, {"rows": rows})
-    table = slack_table(rows) + "\n\n" + masks_table(rows)
+            if plan.judged:
+                keep("rows", slack_row(run, judge, data, plan, progress=progress))
+            if sides:
+                keep("sides", side_row(run, judge, data, length, first, sides, progress))
+    table = slack_table(found["rows"]) + "\n\n" + sides_table(found["sides"])
     Console().print(Markdown(table))
     if out is not None:
         write_atomically(out, table + "\n")

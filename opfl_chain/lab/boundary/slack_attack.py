@@ -4,8 +4,7 @@ A proof bounds the residuals of all rounded equations together, by random projec
 that a client can grind, residuals up to `SLACK` times the bound pass with probability 2^-100. So an
 attacker may shift every error and every probability by a little, where it moves the gradient most.
 Power iteration finds that direction, to first order. Beside that, it moves the committed gradient
-by the tolerance. Activations and sides of ReLUs are exact, as long as a wrong sign costs more than
-the budget: `sign_window` computes it, and a cheat that takes the nearest other side tries it.
+by the tolerance. Activations and sides of ReLUs are exact (`side_choice`).
 """
 
 from __future__ import annotations
@@ -20,30 +19,26 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from opfl_chain.lab.boundary.evaluated import spread
 from opfl_chain.lab.boundary.headroom import HeadroomPlan, calibrated_on
-from opfl_chain.lab.boundary.mask_attack import MaskAttack, MaskAttacker
 from opfl_chain.lab.boundary.records import RunName, quiet
 from opfl_chain.lab.calibration.implied import implied_gradient, lift_in
 from opfl_chain.lab.calibration.proving import StepProver, tolerance_of
 from opfl_chain.lab.calibration.run import Progress
 from opfl_chain.lab.calibration.steps import (
-    ANY_TOLERANCE,
     HonestStep,
     TrainedStep,
     trained_steps,
 )
 from opfl_chain.learning.data.examples import Dataset
-from opfl_chain.learning.local_step import StepResult, parameter_tensors
+from opfl_chain.learning.local_step import parameter_tensors
 from opfl_chain.learning.model import relu_shapes
-from opfl_chain.learning.operations.nonlinear import mask_name
 from opfl_chain.learning.operations.table import OPERATIONS, Operations
 from opfl_chain.learning.proved_client import ProvedResult
 from opfl_chain.learning.proved_step import logit_errors, mask_words
 from opfl_chain.learning.registry import model_of
 from opfl_chain.numerics.field import Elements
 from opfl_chain.protocol.policy import Policy
-from opfl_chain.protocol.proof.closing import TOLERANCE_BITS, Statement
+from opfl_chain.protocol.proof.closing import TOLERANCE_BITS
 from opfl_chain.protocol.proof.prover import Prover
 from opfl_chain.protocol.proof.statement import Rules, Words
 from opfl_chain.render.text import markdown_table
@@ -219,20 +214,6 @@ def sum_unit(rules: Rules) -> float:
     return 2.0 ** (_SQUARINGS - rules.unit_bits - 1)
 
 
-def sign_window(statement: Statement) -> float:
-    """Return how far from zero a value may be whose side can be chosen with the whole budget.
-
-    It is zero if a sign that is wrong by a single integer costs more than the budget. Signs are
-    those of ReLUs, and those of what is rounded off from activations.
-    """
-    budget, windows = PROVED_SLACK * math.sqrt(statement.residuals), [0.0]
-    for each in statement.rounded:
-        if each.name.endswith(_SIGNS):
-            integers = budget * each.quantum / 2 / each.least
-            windows.append(integers * 2.0**-each.expression.bits if integers >= 1 else 0.0)
-    return max(windows)
-
-
 def _scaled(residuals: Mapping[str, Tensor], length: float) -> dict[str, Tensor]:
     now = math.sqrt(sum(float((each * each).sum()) for each in residuals.values()))
     return {name: each * (length / now) for name, each in residuals.items()}
@@ -243,7 +224,7 @@ def attack(prover: StepProver, step: TrainedStep) -> SlackAttack:
     policy, tolerance, proved = prover.policy, prover.tolerance, prover.run(step)
     rules = policy.proof
     assert rules is not None, "the policy has no proofs"
-    honest = _honest(step, proved.result)
+    honest = step.computed(proved.result)
     statement, lift = proved.statement, lift_in(proved)
     budget = SLACK * math.sqrt(statement.residuals)
     moved, _ = NoisyStep(policy, rules, honest, proved).largest_move(budget)
@@ -317,88 +298,6 @@ PARTS: Final = (0.5, 0.9, 1.2, 1.6)
 """The parts of the bound on residuals that a real cheat uses, alone."""
 
 
-MASK_STEPS: Final = 200
-_NO_CHOICE: Final = MaskAttack(0, 0.0, 0.0)
-_SIGNS: Final = (".side", ".low", ".high")
-"""How the names of equations end that show the sign of an integer."""
-GOAL: Final = 5e-5
-"""No attacker is to move a gradient by more than this part of its norm."""
-
-
-class _OtherSide(Prover):
-    """A cheat that takes the other side of one ReLU, and computes all that follows from it."""
-
-    layer: str = ""
-    place: int = 0
-
-    def advise(self, group: Words) -> Elements:
-        found = super().advise(group)
-        if group.name != mask_name(self.layer):
-            return found
-        flat = found.to_python()
-        flat[self.place] ^= 1
-        return Elements.of_python(flat).reshape(*found.shape)
-
-
-def other_side_is_seen(prover: StepProver, step: TrainedStep, proved: ProvedResult) -> bool:
-    """Return whether real coins reveal a cheat that takes the nearest other side of a ReLU.
-
-    Only what its advice leaves over counts, not the gradient, which a cheat would commit to anew.
-    """
-    near = int(np.abs(proved.result.relu_inputs).argmin())
-    gradient, given = prover.words(step, proved.result.gradient)
-    cheat = _OtherSide(proved.statement, bytes(32), secrets.token_bytes(32), [gradient], [given])
-    for name, shape in relu_shapes(model_of(prover.policy), len(step.labels)).items():
-        if near < (size := math.prod(shape)):
-            cheat.layer, cheat.place = name, near
-            break
-        near -= size
-    cheat.advise_all()
-    usage = cheat.rehearse(secrets.token_bytes(32))
-    return bool(usage.broken) or usage.bounds["residuals"] > 1
-
-
-def mask_fields(
-    policy: Policy, dataset: Dataset, plan: HeadroomPlan, progress: Progress = quiet
-) -> dict[str, Any]:
-    """Choose sides of ReLUs next to zero, on many steps of a run, with all that is proved to pass.
-
-    A value that near zero has two gradients. The rest of a proof then follows the chosen one.
-    """
-    chosen = spread(range(plan.calibration_steps, plan.training_steps), MASK_STEPS)
-    prover = StepProver(policy, ANY_TOLERANCE)
-    window, seen, nearest = 0.0, 0, math.inf
-    found: list[MaskAttack] = []
-    for step in trained_steps(policy, dataset.train, plan.training_steps, chosen):
-        if step.t not in chosen:
-            continue
-        proved = prover.run(step)
-        own = sign_window(proved.statement)
-        attacker = MaskAttacker(model_of(policy), own)
-        attacked = attacker.attack(_honest(step, proved.result)) if own else _NO_CHOICE
-        found.append(attacked)
-        window = max(window, own)
-        seen += other_side_is_seen(prover, step, proved)
-        nearest = min(nearest, float(np.abs(proved.result.relu_inputs).min()))
-        progress("choosing sides of ReLUs", len(found), len(chosen))
-    return {
-        "mask_training_steps": plan.training_steps,
-        "mask_window": window,
-        "mask_steps": len(found),
-        "steps_with_free_masks": sum(each.free_units > 0 for each in found),
-        "free_masks_max": max(each.free_units for each in found),
-        "steps_moved_beyond_goal_by_masks": sum(each.change_chosen > GOAL for each in found),
-        "masks_move_max": max(each.change_chosen for each in found),
-        "nearest_to_zero": nearest,
-        "other_sides_seen": seen,
-    }
-
-
-def _honest(step: TrainedStep, result: StepResult) -> HonestStep:
-    computed = result.gradient, result.logits, result.relu_inputs
-    return HonestStep(step.t, step.weights, step.examples, step.labels, *computed)
-
-
 def slack_row(
     run: RunName,
     rule: AnyRule,
@@ -439,7 +338,6 @@ def slack_row(
         "comparison_move_max": max(each.comparison_move for each in found),
         "raised_norm_min": min(each.raised_norm for each in found),
         "compared_bits_min": min(each.compared_bits for each in found),
-        **mask_fields(policy, dataset, plan, progress),
         **{f"shift_{part:g}_seen": float(np.mean(rates)) for part, rates in seen.items()},
     }
 
@@ -459,24 +357,3 @@ def slack_table(rows: Sequence[dict[str, Any]]) -> str:
     )
     shifts = (f">seen at {part:g}" for part in PARTS)
     return markdown_table([*names, *shifts], cells, tight=True)
-
-
-def masks_table(rows: Sequence[dict[str, Any]]) -> str:
-    """Return what a choice of sides achieves as a Markdown table."""
-    names = ("run", ">window", ">steps", ">with a choice", f">moved by more than {GOAL:.0e}")
-    cells = (
-        (
-            row["run"],
-            f"{row['mask_window']:.1e}",
-            f"{row['mask_steps']:,}",
-            f"{row['steps_with_free_masks']:,}",
-            f"{row['steps_moved_beyond_goal_by_masks']:,}",
-            f"{row['masks_move_max']:.1e}",
-            f"{row['nearest_to_zero']:.1e}",
-            f"{row['other_sides_seen']:,}",
-        )
-        for row in rows
-    )
-    return markdown_table(
-        [*names, ">largest move", ">nearest value", ">other sides seen"], cells, tight=True
-    )

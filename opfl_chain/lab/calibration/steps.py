@@ -58,6 +58,11 @@ class TrainedStep:
     labels: NDArray[np.int64]
     result: StepResult
 
+    def computed(self, result: StepResult) -> HonestStep:
+        """Return the step with these results, as a client that proves it has them."""
+        computed = result.gradient, result.logits, result.relu_inputs
+        return HonestStep(self.t, self.weights, self.examples, self.labels, *computed)
+
 
 def trained_steps(
     policy: Policy, examples: Examples, steps: int, kept: Collection[int] = (), client: int = 0

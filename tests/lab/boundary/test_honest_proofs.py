@@ -22,19 +22,13 @@ from opfl_chain.lab.boundary.headroom import (
 )
 from opfl_chain.lab.boundary.mask_attack import MaskAttacker
 from opfl_chain.lab.boundary.records import RunName, quiet
-from opfl_chain.lab.boundary.slack_attack import (
-    SLACK,
-    NoisyStep,
-    attack,
-    other_side_is_seen,
-    seen_shifts,
-    sign_window,
-)
+from opfl_chain.lab.boundary.side_choice import other_side_is_seen, sign_window
+from opfl_chain.lab.boundary.slack_attack import SLACK, NoisyStep, attack, seen_shifts
 from opfl_chain.lab.calibration.implied import ImpliedReplayer, implied, implied_gradient, lift_in
 from opfl_chain.lab.calibration.proving import BOUNDS, StepProver, lengths, tolerance_of
 from opfl_chain.lab.calibration.reference import reference_boundary
 from opfl_chain.lab.calibration.run import Progress
-from opfl_chain.lab.calibration.steps import HonestStep, TrainedStep, honest_run, trained_steps
+from opfl_chain.lab.calibration.steps import TrainedStep, honest_run, trained_steps
 from opfl_chain.lab.errors import NoProofs
 from opfl_chain.learning.data.datasets import synthetic_dataset
 from opfl_chain.mpc.replay.default_policy import default_policy
@@ -46,6 +40,7 @@ PROVED = rule_named("proved")
 RUN = RunName.parse("lenet-61706-synthetic-batch2")
 DATA = synthetic_dataset(train=40, test=1)
 POLICY = RUN.policy(PROVED)
+RESULTS = Path(__file__).resolve().parents[3] / "docs" / "results"
 PLAN = HeadroomPlan(training_steps=6, judged=2, proofs=1, calibration_steps=3)
 
 
@@ -153,15 +148,7 @@ def test_a_boundary_of_replays_has_no_proofs() -> None:
 
 def noisy(prover: StepProver, step: TrainedStep) -> tuple[NoisyStep, float]:
     proved = prover.run(step)
-    kept = HonestStep(
-        step.t,
-        step.weights,
-        step.examples,
-        step.labels,
-        proved.result.gradient,
-        proved.result.logits,
-        proved.result.relu_inputs,
-    )
+    kept = step.computed(proved.result)
     assert POLICY.proof is not None
     return NoisyStep(POLICY, POLICY.proof, kept, proved), math.sqrt(proved.statement.residuals)
 
@@ -206,8 +193,7 @@ def test_sides_next_to_zero_are_chosen_in_batches_too(
     prover: StepProver, step: TrainedStep
 ) -> None:
     proved = prover.run(step)
-    computed = proved.result.gradient, proved.result.logits, proved.result.relu_inputs
-    kept = HonestStep(step.t, step.weights, step.examples, step.labels, *computed)
+    kept = step.computed(proved.result)
     sizes = np.sort(np.abs(kept.pre_activations))
     found = MaskAttacker(RUN.model, float(sizes[2])).attack(kept)
     assert found.free_units == 3
@@ -258,3 +244,19 @@ def test_headroom_and_slack_are_commands(tmp_path: Path) -> None:
         (row,) = json.loads(file.read_text())["rows"]
         assert row["run"] == str(RUN)
         assert str(RUN) in (tmp_path / "t.md").read_text()
+
+
+def test_slack_keeps_rows_of_other_runs(tmp_path: Path) -> None:
+    file = tmp_path / "slack.json"
+    kept = json.loads((RESULTS / "slack.json").read_text())
+    file.write_text(json.dumps(kept))
+    given = ["--training-steps", "6", "--calibration-steps", "3", "--steps", "0", "--sides", "1"]
+    run = ["evaluate", "slack", *given, "--only", str(RUN), "--json", str(file)]
+    result = CliRunner().invoke(app, run)
+    assert result.exit_code == 0, result.output
+    found = json.loads(file.read_text())
+    assert found["rows"] == kept["rows"]
+    *others, made = found["sides"]
+    assert others == kept["sides"]
+    assert made.keys() == kept["sides"][0].keys()
+    assert (made["run"], made["mask_steps"], made["other_sides_seen"]) == (str(RUN), 1, 1)
