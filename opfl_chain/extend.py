@@ -9,7 +9,8 @@ beside it, and its names can be used in settings, in policies and on the command
 
     group                     an entry point is              to implement
     opfl_chain.models         a factory of `Model`s          `layout`, `logits`
-    opfl_chain.operations     an `Operation`                 `shape`, `torch`, `jax`, often `mpc`
+    opfl_chain.operations     an `Operation`                 `shape`, `torch`, `jax`, often `mpc`;
+                                                             `prove` for audits of kind proved
     opfl_chain.optimizers     a factory of `Optimizer`s      `start`, `update`
     opfl_chain.rules          a `Rule`                       `calibrate`, `causes`, `faults`
     opfl_chain.attacks        a subclass of `Attack`         `submit`
@@ -52,13 +53,22 @@ if TYPE_CHECKING:
     from opfl_chain.learning.data.examples import Dataset, DataSource, Examples
     from opfl_chain.learning.layout import Parameter, ParameterLayout, convolution, dense
     from opfl_chain.learning.model import Model
-    from opfl_chain.learning.operations.operation import Operation, require, with_gradient
+    from opfl_chain.learning.operations.operation import (
+        Layer,
+        Operation,
+        Proved,
+        PublicParameter,
+        require,
+        with_gradient,
+    )
     from opfl_chain.learning.operations.table import OPERATIONS, Operations
     from opfl_chain.learning.optimizers import OPTIMIZERS, Optimizer, OptimizerState
     from opfl_chain.learning.registry import MODELS
     from opfl_chain.protocol.delivery import Held
     from opfl_chain.protocol.documents import Natural, Positive
     from opfl_chain.protocol.policy import Policy
+    from opfl_chain.protocol.proof.statement import Builder
+    from opfl_chain.protocol.proof.wires import Quadratic, Wire
     from opfl_chain.rules.boundary import Boundary
     from opfl_chain.rules.evidence import Evidence, Forms, Observation, Replay, ReplayOutputs
     from opfl_chain.rules.registry import RULES
@@ -81,12 +91,14 @@ __all__ = [
     "AttackedStep",
     "BooleanCircuit",
     "Boundary",
+    "Builder",
     "DataSource",
     "Dataset",
     "Evidence",
     "Examples",
     "Forms",
     "Held",
+    "Layer",
     "Model",
     "Natural",
     "Observation",
@@ -102,6 +114,9 @@ __all__ = [
     "PluginError",
     "Policy",
     "Positive",
+    "Proved",
+    "PublicParameter",
+    "Quadratic",
     "Reference",
     "Registry",
     "Replay",
@@ -109,6 +124,7 @@ __all__ = [
     "Rule",
     "Shared",
     "Verifier",
+    "Wire",
     "add_public",
     "any_bit",
     "any_word",
@@ -137,6 +153,7 @@ if not TYPE_CHECKING:  # type checkers would take any other name for one of thes
             "AttackedStep": "adversaries.gradients.attack:AttackedStep",
             "BooleanCircuit": "circuits.boolean:BooleanCircuit",
             "Boundary": "rules.boundary:Boundary",
+            "Builder": "protocol.proof.statement:Builder",
             "DATASETS": "learning.data.datasets:DATASETS",
             "DataSource": "learning.data.examples:DataSource",
             "Dataset": "learning.data.examples:Dataset",
@@ -144,6 +161,7 @@ if not TYPE_CHECKING:  # type checkers would take any other name for one of thes
             "Examples": "learning.data.examples:Examples",
             "Forms": "rules.evidence:Forms",
             "Held": "protocol.delivery:Held",
+            "Layer": "learning.operations.operation:Layer",
             "MODELS": "learning.registry:MODELS",
             "Model": "learning.model:Model",
             "Natural": "protocol.documents:Natural",
@@ -162,6 +180,9 @@ if not TYPE_CHECKING:  # type checkers would take any other name for one of thes
             "PluginError": "system.plugins:PluginError",
             "Policy": "protocol.policy:Policy",
             "Positive": "protocol.documents:Positive",
+            "Proved": "learning.operations.operation:Proved",
+            "PublicParameter": "learning.operations.operation:PublicParameter",
+            "Quadratic": "protocol.proof.wires:Quadratic",
             "RULES": "rules.registry:RULES",
             "Reference": "verifiers.verifier:Reference",
             "Registry": "system.plugins:Registry",
@@ -171,6 +192,7 @@ if not TYPE_CHECKING:  # type checkers would take any other name for one of thes
             "Shared": "circuits.boolean:Shared",
             "VERIFIERS": "verifiers.registry:VERIFIERS",
             "Verifier": "verifiers.verifier:Verifier",
+            "Wire": "protocol.proof.wires:Wire",
             "add_public": "circuits.arithmetic:add_public",
             "any_bit": "circuits.arithmetic:any_bit",
             "any_word": "circuits.arithmetic:any_word",

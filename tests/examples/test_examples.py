@@ -19,6 +19,7 @@ EXPECTED = {
         r"free-rider +failed:",
     ],
     "new_model": ["0 of 2 held-out honest steps rejected", "honest: passed", "reverse: failed: "],
+    "new_operation": [r"honest: passed\namplify:1.01: failed: "],
     "new_attack": [r"sparse:0.1: failed", r"sparse:1: passed", r"Sparse\(kept=0.5\): failed"],
     "new_verifier": [
         r"sign-agreement +accepts 100% of gradients times 1\n",

@@ -19,6 +19,10 @@ version = "1.2"
 
 [project.entry-points."opfl_chain.models"]
 perceptron = "opfl_extras.new_model:Perceptron"
+squares = "opfl_extras.new_operation:Squares"
+
+[project.entry-points."opfl_chain.operations"]
+square = "opfl_extras.new_operation:SQUARE"
 
 [project.entry-points."opfl_chain.attacks"]
 sparse = "opfl_extras.new_attack:Sparse"
@@ -37,7 +41,7 @@ def install_plugins(folder: Path) -> Path:
     (source / "pyproject.toml").write_text(PYPROJECT)
     (package / "__init__.py").write_text('"""Plug-ins for opfl_chain."""\n')
     (package / "broken.py").write_text("import nothing_of_this_name\n")
-    for example in ("new_model", "new_attack", "new_rule"):
+    for example in ("new_model", "new_operation", "new_attack", "new_rule"):
         shutil.copy(ROOT / "examples" / f"{example}.py", package)
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     offline = ["--no-index", "--no-deps", "--no-build-isolation"]

@@ -1,6 +1,7 @@
 """A package outside the tree adds a model, an attack and a rule, and a job runs with them."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,19 @@ def test_rule_of_a_plugin_judges_clients_with_a_model_of_a_plugin(job):
 def test_attack_of_a_plugin_is_charged(job):
     assert job["charges"] == {"client-2": "OUTSIDE"}
     assert {name for name, lost in job["lost_wei"].items() if lost} == {"client-2"}
+
+
+def test_step_with_an_operation_of_a_plugin_is_proved(installed):
+    ran = run_with(installed, "-c", "from opfl_extras.new_operation import main; main()")
+    assert ran.returncode == 0, ran.stderr
+    assert re.fullmatch(r"honest: passed\namplify:1.01: failed: .*\n", ran.stdout)
+
+
+def test_policy_names_operations_of_plugins(installed):
+    code = (
+        "from opfl_chain import default_policy as of; print(*of('squares', rule='proved').plugins)"
+    )
+    assert run_with(installed, "-c", code).stdout == "model:squares operation:square\n"
 
 
 def test_plugin_that_fails_to_load_is_named_with_its_package_and_cause(installed):
