@@ -17,7 +17,7 @@ help: ## list the targets
 
 setup: .setup/python .setup/node .setup/links ## install everything into .venv and node_modules (seconds when nothing changed)
 
-demo: setup ## run the whole protocol live: train, commit, audit inside MPC, slash cheats
+demo: setup ## run the whole protocol live: train, deliver, agree on the roll, audit, charge cheats
 	@$(BIN)/opfl demo
 
 test: checks test-python ## lint and run all tests

@@ -35,6 +35,11 @@ COST: dict[str, tuple[float, float | None]] = {
     "OPFL, p = 0.01": (19.49, 1.76),
 }
 """Seconds and deposit, by method."""
+_BEFORE_EXACT_SIDES = (
+    " are of the statement that proofs had before activations and sides of ReLUs followed exactly"
+    " from the committed input ([PROOF.md](PROOF.md#sides-and-activations)), and are to be measured"
+    " again."
+)
 DIFFERENCES = {
     "general-attacks": (
         "The paper judges 2,000 steps of a LeNet of 431,080 parameters; here it is the one of"
@@ -53,7 +58,7 @@ DIFFERENCES = {
         " its own; at larger rates more flip, as the second table shows. The bounds of the"
         " baselines are the largest norms of the first hundred steps, as in the paper; many later"
         " honest gradients are larger, so that weak attacks are rejected along with them. Against"
-        " OPFL the result is the paper's."
+        f" OPFL the result is the paper's. Rows of proved steps{_BEFORE_EXACT_SIDES}"
     ),
     "tail-pgd": (
         "Without a verifier the curve is flatter than the paper's: some of our instances are close"
@@ -66,7 +71,8 @@ DIFFERENCES = {
         " moves by half of what our boundary allows, and leaves the other half to rounding; what it"
         " achieves in a thousand rounds is the difference between its row and the honest clients'"
         " figures above. The bounds of the baselines allow moves as large as the gradient and"
-        " larger, in a direction of the cheat's choice."
+        " larger, in a direction of the cheat's choice. The row of proved steps and its count of"
+        f" poisoned steps{_BEFORE_EXACT_SIDES}"
     ),
     "cost": (
         "The paper adds up audits and aggregation, and takes an audit to cost what a step inside"
