@@ -27,6 +27,8 @@ COMMANDS = {
     "bench": "bench:bench",
     "evaluate": "evaluate:evaluate",
     "trail": "trail:trail",
+    "hand-over": "blame:hand_over",
+    "blame": "blame:blame",
 }
 """The module of each command in `opfl_chain.cli`, and its function or group."""
 

@@ -10,6 +10,7 @@ from protocol_targets import CONTEXT, SEALING_KEYS
 from opfl_chain.chain.rpc import tohex
 from opfl_chain.protocol.audit_exchange import Answers, RefereeReveal, Report, ReportRow, Reveal
 from opfl_chain.protocol.bundle import BundleKind
+from opfl_chain.protocol.disputed import DisputedComponent
 from opfl_chain.protocol.echo import Echo
 from opfl_chain.protocol.errors import AnswersInvalid, ProtocolError, SealingError
 from opfl_chain.protocol.handed_keys import HandedKey, decode_handed_keys, encode_handed_keys
@@ -76,6 +77,12 @@ KEYS_HANDED = HandOver(
         Wanted(1, 0, b"\1" * 32, b"\2" * 32): HandedKeys(b"\3" * 32, b"\4" * 32),
         Wanted(1, 2, b"\1" * 32): HandedKeys(),
     }
+)
+
+DISPUTED = DisputedComponent(
+    *(7, 0, 2, 1, b"\1" * 32, b"contribution", b"answer", b"\2" * 32, b"\3" * 32),
+    {2: b"\4" * 32, 5: b"\5" * 32},
+    b"weights",
 )
 
 EXCHANGE_TARGETS = {
@@ -167,6 +174,13 @@ EXCHANGE_TARGETS = {
         (ProtocolError,),
         (KEYS_HANDED.encode(), HandOver({}).encode()),
         canonical=True,
+    ),
+    "disputed-component": Target(
+        DisputedComponent.decode,
+        DisputedComponent.encode,
+        (ProtocolError,),
+        (DISPUTED.encode(),),
+        findings=(b"[" * 10_000, b"null", DISPUTED.encode().replace(b"[[2", b"[[true")),
     ),
     "handed-keys": Target(
         decode_handed_keys,
