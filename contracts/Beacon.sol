@@ -157,7 +157,7 @@ contract Beacon is IBeacon {
         return root != 0 && block.number > deadline;
     }
 
-    /// @dev What is to be signed, and by the committee of which epoch.
+    /// @dev Message to be signed, and the epoch of the committee that signs it.
     function _requireOpen(RoundId round) private view returns (bytes memory signed, uint8) {
         if (_seeds[round] != 0) revert BeaconAlreadyPublished(round);
         (bytes32 opening, bytes32 root, uint8 epoch, uint32 deadline) = ROUNDS.beaconTermsOf(round);

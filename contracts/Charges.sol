@@ -31,7 +31,7 @@ contract Charges is ICharges {
     /// @notice Where the stakes are.
     Deposits public immutable DEPOSITS;
 
-    /// @notice Who takes part, and on which terms.
+    /// @notice Participants and terms of jobs.
     Jobs public immutable JOBS;
 
     /// @notice Where rolls and verdicts are.

@@ -56,7 +56,7 @@ contract Jobs is IJobs, EIP712 {
     mapping(JobId => Participants) private _participants;
     mapping(JobId => mapping(address => Client)) private _clients;
 
-    /// @dev Of who has staked: its number, plus one.
+    /// @dev Numbers of those who have staked, plus one.
     mapping(JobId => mapping(address => uint8)) private _places;
 
     constructor(IDeposits deposits, IBeacon beacon, IRounds rounds, address charges)

@@ -17,7 +17,7 @@ contract Rewards is IRewards {
     /// @notice Where the budgets are.
     Deposits public immutable DEPOSITS;
 
-    /// @notice Who takes part, and on which terms.
+    /// @notice Participants and terms of jobs.
     Jobs public immutable JOBS;
 
     /// @notice Where the verdicts are.

@@ -36,7 +36,7 @@ contract Rounds is IRounds {
     /// @inheritdoc IRounds
     mapping(JobId => uint256) public earned;
 
-    /// @notice Who takes part, and on which terms.
+    /// @notice Participants and terms of jobs.
     IJobs public immutable JOBS;
 
     /// @notice Knows when it is settled who is audited.

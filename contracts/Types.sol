@@ -28,13 +28,13 @@ function roundOf(JobId job, uint32 number) pure returns (RoundId) {
     return RoundId.wrap((uint96(JobId.unwrap(job)) << 32) | number);
 }
 
-/// @dev How many seats a committee has. ABY3 is a three-party protocol.
+/// @dev Number of seats of a committee. ABY3 is a three-party protocol.
 uint256 constant COMMITTEE_SIZE = 3;
 
-/// @dev How many standbys a job may name.
+/// @dev Most standbys that a job may name.
 uint256 constant MAX_STANDBYS = 5;
 
-/// @dev Who sits where: the roster's number of every seat, in eight bits each, lowest first.
+/// @dev Seats: the roster's number of every seat, in eight bits each, lowest first.
 type Seats is uint24;
 
 using SeatNumbers for Seats global;
@@ -60,7 +60,7 @@ function packSeats(uint8[COMMITTEE_SIZE] memory numbers) pure returns (Seats) {
 /// @dev An audit rate of one: every contribution is audited.
 uint128 constant AUDIT_ALWAYS = 1 << 64;
 
-/// @dev What a stake answers for. One address can hold both stakes in one job.
+/// @dev Role that a stake answers for. One address can hold both stakes in one job.
 enum Role {
     Client,
     Member
@@ -86,7 +86,7 @@ struct Phases {
     uint32 response;
 }
 
-/// @dev What each offence costs, in wei. A false statement and two statements in one slot cost the
+/// @dev Cost of each offence, in wei. A false statement and two statements in one slot cost the
 /// whole stake.
 struct Penalties {
     /// an audited contribution is outside the boundary, or was not answered for in time
@@ -101,7 +101,7 @@ struct Penalties {
     uint96 withheld;
 }
 
-/// @dev What work earns, in wei, for each round.
+/// @dev Pay of work, in wei, for each round.
 struct Pay {
     /// a contribution that was accepted
     uint96 client;
@@ -152,7 +152,7 @@ enum ClientStatus {
     Leaving
 }
 
-/// @dev What is known of a client of a job.
+/// @dev Record of a client of a job.
 struct Client {
     ClientStatus status;
     /// the client's bit in verdicts
@@ -162,7 +162,7 @@ struct Client {
     bytes32 datasetRoot;
 }
 
-/// @dev Who takes part in a job.
+/// @dev Participants of a job.
 struct Participants {
     /// the last block in which members join and clients enrol
     uint32 enrolDeadline;
@@ -177,7 +177,7 @@ struct Participants {
     uint8[COMMITTEE_SIZE] seats;
 }
 
-/// @dev How far a job has come.
+/// @dev Progress of a job.
 struct Progress {
     /// the round that opens next, which is how many have been opened
     uint32 nextRound;
@@ -237,7 +237,7 @@ struct Schedule {
     uint32 response;
 }
 
-/// @dev How the audit of a contribution ended. Members sign it.
+/// @dev End of the audit of a contribution. Members sign it.
 enum Outcome {
     None,
     Passed,

@@ -51,7 +51,7 @@ LONG = (
     "cli/test_certs.py",
     "fuzz/test_half_connections.py",
 )
-"""What takes longest comes first, so that no worker begins it when the other has nothing left."""
+"""The longest tests come first, so that no worker begins it when the other has nothing left."""
 SHARED = ("e2e", "trail")
 """Folders whose modules share fixtures, or the processors."""
 

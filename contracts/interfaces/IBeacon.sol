@@ -63,14 +63,14 @@ interface IBeacon {
     /// missing one publishes the beacon.
     function publishPartial(RoundId round, address member, bytes calldata signature) external;
 
-    /// @notice Whether the client is selected for audit in the round.
+    /// @notice True if the client is selected for audit in the round.
     /// @dev Everyone is, if the beacon was not published in time.
     function isAudited(RoundId round, address client) external view returns (bool);
 
-    /// @notice Whether it is known who is audited.
+    /// @notice True if it is known who is audited.
     function isSettled(RoundId round) external view returns (bool);
 
-    /// @notice Whether the beacon failed and this member's signature is missing.
+    /// @notice True if the beacon failed and this member's signature is missing.
     function hasWithheld(RoundId round, address member) external view returns (bool);
 
     /// @notice The seed of a round; zero if it was never published.
@@ -82,10 +82,10 @@ interface IBeacon {
     /// @notice The sum of a committee's keys after so many seat changes; empty before it is formed.
     function groupKeyOf(JobId job, uint8 epoch) external view returns (bytes memory);
 
-    /// @notice What the members of a job sign for a round.
+    /// @notice Message that the members of a job sign for a round.
     function message(RoundId round) external view returns (bytes memory);
 
-    /// @notice What a member signs with its key to register it.
+    /// @notice Message that a member signs with its key to register it.
     function possessionMessage(address member, bytes calldata publicKey)
         external
         view

@@ -117,7 +117,7 @@ interface ICharges {
     /// @notice The charge of a client for a round.
     function chargeOf(RoundId round, address client) external view returns (Charge memory);
 
-    /// @notice Whether a member has paid for a fault.
+    /// @notice True if a member has paid for a fault.
     function isPenalised(RoundId round, address member, MemberFault fault)
         external
         view

@@ -34,12 +34,12 @@ interface IDeposits {
         JobId indexed job, Role indexed role, address indexed owner, uint96 amount, uint96 balance
     );
 
-    /// @notice What had been set aside went back to the stake.
+    /// @notice An amount that had been set aside went back to the stake.
     event Released(
         JobId indexed job, Role indexed role, address indexed owner, uint96 amount, uint96 balance
     );
 
-    /// @notice What had been set aside was split.
+    /// @notice An amount that had been set aside was split.
     event Distributed(JobId indexed job, uint256 burned, uint256 toTreasury, uint256 toMembers);
 
     /// @notice A job's budget grew by `amount`.
@@ -85,8 +85,8 @@ interface IDeposits {
     function withdraw(JobId job, Role role) external;
 
     /// @notice Sets aside up to `amount` of a stake. Only Charges.
-    /// @return captured What was set aside: `amount`, or the whole balance if that is less.
-    /// @return balance What is left.
+    /// @return captured Amount that was set aside: `amount`, or the whole balance if that is less.
+    /// @return balance Amount that is left.
     function capture(JobId job, Role role, address owner, uint96 amount)
         external
         returns (uint96 captured, uint96 balance);
@@ -113,10 +113,10 @@ interface IDeposits {
     /// @notice Pays from the budget of a job. Only Rewards.
     function pay(JobId job, address recipient, uint256 amount) external;
 
-    /// @notice What was ever put into the budget of a job.
+    /// @notice Total that was ever put into the budget of a job.
     function fundedOf(JobId job) external view returns (uint256);
 
-    /// @notice What is left of the budget of a job.
+    /// @notice Rest of the budget of a job.
     function budgetOf(JobId job) external view returns (uint256);
 
     /// @notice Pays the credit of `account` to `account`. Anyone may call it.
@@ -125,7 +125,7 @@ interface IDeposits {
     /// @notice A stake.
     function account(JobId job, Role role, address owner) external view returns (Account memory);
 
-    /// @notice What `owner` has earned and not withdrawn.
+    /// @notice Credit that `owner` has earned and not withdrawn.
     function creditOf(address owner) external view returns (uint256);
 
     /// @notice All that was ever burned. It stays in this contract for good.

@@ -43,7 +43,7 @@ interface IJobs {
     /// @notice A client replaced its data set root, before the first round.
     event DatasetRootReplaced(JobId indexed job, address indexed client, bytes32 root);
 
-    /// @notice Whether and why a client may or may not contribute has changed.
+    /// @notice The status of a client has changed: whether it may contribute, and why not.
     event ClientStatusChanged(JobId indexed job, address indexed client, ClientStatus status);
 
     /// @notice Only the Charges contract may call this.
@@ -153,13 +153,13 @@ interface IJobs {
     /// `balance`. Only Charges.
     function noteAudit(JobId job, address client, uint96 balance, bool held) external;
 
-    /// @notice How many jobs there are.
+    /// @notice Number of jobs.
     function jobCount() external view returns (uint64);
 
-    /// @notice What was agreed.
+    /// @notice Terms that were agreed.
     function terms(JobId job) external view returns (JobTerms memory);
 
-    /// @notice Who created the job, and gets what is left of its budget.
+    /// @notice Creator of the job, who gets the rest of its budget.
     function creatorOf(JobId job) external view returns (address);
 
     /// @notice The probability that a contribution is audited, times 2^64.
@@ -168,22 +168,22 @@ interface IJobs {
     /// @notice The lengths of the phases that were agreed.
     function phases(JobId job) external view returns (Phases memory);
 
-    /// @notice What work earns.
+    /// @notice Pay of work.
     function pay(JobId job) external view returns (Pay memory);
 
-    /// @notice How many rounds were agreed.
+    /// @notice Number of rounds that were agreed.
     function roundCount(JobId job) external view returns (uint32);
 
-    /// @notice How many contributions a roll may have, and whether its pairs are on chain.
+    /// @notice Most contributions of a roll, and whether its pairs are on chain.
     function rollLimits(JobId job) external view returns (uint32 places, bool publicRoll);
 
-    /// @notice Who takes part in the job.
+    /// @notice Participants of the job.
     function participants(JobId job) external view returns (Participants memory);
 
-    /// @notice Whether the job can never start.
+    /// @notice True if the job can never start.
     function isStillborn(JobId job) external view returns (bool);
 
-    /// @notice Who has the seats now.
+    /// @notice Holders of the seats at present.
     function seats(JobId job) external view returns (address[COMMITTEE_SIZE] memory);
 
     /// @notice The account with a number.

@@ -28,7 +28,7 @@ interface IRewards {
     /// @notice The rounds of one claim belong to one job.
     error AnotherJob(RoundId round, JobId job);
 
-    /// @notice What is left is known when the job is closed and nobody can attest any more.
+    /// @notice The rest is known when the job is closed and nobody can attest any more.
     error JobNotOver(JobId job);
 
     /// @notice There is nothing left.
@@ -47,6 +47,6 @@ interface IRewards {
     /// @notice Gives the creator what is left of the budget, once. Anyone may.
     function refund(JobId job) external;
 
-    /// @notice What was paid for the work of a job so far.
+    /// @notice Total paid for the work of a job so far.
     function paid(JobId job) external view returns (uint256);
 }

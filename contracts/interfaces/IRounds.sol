@@ -89,8 +89,8 @@ interface IRounds {
 
     /// @notice Attests the calling member's verdict. Two equal ones decide; the third may still come,
     /// until the deadline, even if the round was finalised meanwhile.
-    /// @param opening Of the round that was judged: a transaction that a reorganisation took back
-    /// counts for no other.
+    /// @param opening Opening of the round that was judged: a transaction that a reorganisation took
+    /// back counts for no other.
     /// @param passes Bitmap of the clients whose contributions are accepted.
     function attest(RoundId round, bytes32 opening, bytes calldata passes) external;
 
@@ -105,7 +105,7 @@ interface IRounds {
     /// @notice Ends a round that has no roll, or was not decided or not finalised in time.
     function voidRound(RoundId round) external;
 
-    /// @notice How far a job has come.
+    /// @notice Progress of a job.
     function progress(JobId job) external view returns (Progress memory);
 
     /// @notice The state of a round.
@@ -114,7 +114,7 @@ interface IRounds {
     /// @notice The opening and the roll of a round. Zero without them.
     function rollOf(RoundId id) external view returns (bytes32 opening, bytes32 root);
 
-    /// @notice What a beacon needs of its round: opening and roll, the seat changes before the round
+    /// @notice Facts that a beacon needs of its round: opening and roll, the seat changes before the round
     /// opened, which say whose key signs, and the last block for it. Zero without them.
     function beaconTermsOf(RoundId id)
         external
@@ -127,7 +127,7 @@ interface IRounds {
     /// @notice Bit s: seat s attested what was decided.
     function majorityOf(RoundId id) external view returns (uint8);
 
-    /// @notice Who sat where when the round opened.
+    /// @notice Holders of the seats when the round opened.
     function seatsOf(RoundId id) external view returns (address[COMMITTEE_SIZE] memory);
 
     /// @notice The seat of an account in a round. Reverts for everyone else.
@@ -136,6 +136,6 @@ interface IRounds {
     /// @notice The last block of every phase of a round. Reverts for a round that is not open.
     function schedule(RoundId id) external view returns (Schedule memory);
 
-    /// @notice What the decided rounds of a job have earned in all.
+    /// @notice Total that the decided rounds of a job have earned.
     function earned(JobId job) external view returns (uint256);
 }

@@ -27,7 +27,7 @@ library BLS12381 {
     uint256 private constant PAIRING = 0x0f;
     uint256 private constant MAP_FP_TO_G1 = 0x10;
 
-    /// @dev What EIP-2537 charges for two pairs. A malformed point burns all gas that is forwarded.
+    /// @dev Charge of EIP-2537 for two pairs. A malformed point burns all gas that is forwarded.
     uint256 private constant PAIRING_GAS = 102_900;
 
     uint256 private constant P_HIGH =
@@ -39,7 +39,7 @@ library BLS12381 {
     bytes private constant NEGATED_G2 =
         hex"00000000000000000000000000000000024aa2b2f08f0a91260805272dc51051c6e47ad4fa403b02b4510b647ae3d1770bac0326a805bbefd48056c8c121bdb80000000000000000000000000000000013e02b6052719f607dacd3a088274f65596bd0d09920b61ab5da61bbdc7f5049334cf11213945d57e5ac7d055d042b7e000000000000000000000000000000000d1b3cc2c7027888be51d9ef691d77bcb679afda66c73f17f9ee3837a55024f78c71363275a75d75d86bab79f74782aa0000000000000000000000000000000013fa4d4a0ad8b1ce186ed5061789213d993923066dddaf1040bc3ff59f825c78df74f2d75467e25e0f55f8a00fa030ed";
 
-    /// @notice Whether `signature` is the signature of `message` under `publicKey`.
+    /// @notice True if `signature` is the signature of `message` under `publicKey`.
     /// @dev False, not an error, for points off the curve, outside the subgroup or at infinity.
     function verify(
         bytes memory signature,

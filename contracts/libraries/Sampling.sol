@@ -10,7 +10,7 @@ library Sampling {
         return keccak256(abi.encodePacked(TAG, signature));
     }
 
-    /// @notice Whether `seed` selects `client` at `auditRate`, a probability times 2^64.
+    /// @notice True if `seed` selects `client` at `auditRate`, a probability times 2^64.
     function selects(bytes32 seed, address client, uint128 auditRate) internal pure returns (bool) {
         return uint256(keccak256(abi.encode(seed, client))) >> 192 < auditRate;
     }

@@ -11,7 +11,7 @@ import {
     Schedule
 } from "../Types.sol";
 
-/// @title What the terms of a job must fulfil, and what follows from them
+/// @title Conditions that the terms of a job must fulfil, and values that follow from them
 library Terms {
     uint256 private constant BASIS_POINTS = 10_000;
 
@@ -49,7 +49,7 @@ library Terms {
     /// @notice A penalty is higher than the stake it would be taken from.
     error PenaltyAboveStake(uint96 penalty, uint96 stake);
 
-    /// @notice Of two amounts, the first must be the lower one.
+    /// @notice The first of two amounts must be the lower one.
     error WrongOrder(string lower, uint96 first, string higher, uint96 second);
 
     /// @notice A window is shorter than what must fit into it.
@@ -58,7 +58,7 @@ library Terms {
     /// @notice A delay is so long that a deadline could overflow.
     error DelayTooLong(uint256 given, uint256 allowed);
 
-    /// @notice What was sent does not pay what the terms promise.
+    /// @notice The ether that was sent does not pay what the terms promise.
     error BudgetTooSmall(uint256 sent, uint256 needed);
 
     /// @notice Reverts unless a job with these terms and this budget is safe for all who take part.

@@ -5,14 +5,14 @@ pragma solidity 0.8.37;
 /// @notice A verdict is a bitmap of the clients that passed: bit (i & 7), lowest first, of byte
 /// (i >> 3) is client i.
 library Verdicts {
-    /// @notice Whether the client with `index` passed.
+    /// @notice True if the client with `index` passed.
     function passed(bytes calldata passes, uint32 index) internal pure returns (bool) {
         uint256 position = index >> 3;
         if (position >= passes.length) return false;
         return (uint8(passes[position]) >> (index & 7)) & 1 == 1;
     }
 
-    /// @notice How many clients passed.
+    /// @notice Number of clients that passed.
     function count(bytes calldata passes) internal pure returns (uint256 total) {
         for (uint256 start = 0; start < passes.length; start += 32) {
             // Bytes behind the end read as zero.

@@ -27,7 +27,7 @@ from opfl_chain.system.plugins import Registry
 
 T = TypeVar("T")
 Parcels = Mapping[int, Parcel]
-"""What is sent, by seat."""
+"""Bundles as they are sent, by seat."""
 JOINED_BY: Final = "+"
 """Joins an attack on gradients and a false delivery: `scale:10+evade`."""
 

@@ -33,7 +33,7 @@ class LeakingCircuit(BooleanCircuit):
     """Adds errors to conjunctions of the check of an input."""
 
     armed: ClassVar[bool] = True
-    """Whether this replay is the one to tamper with."""
+    """True in the replay that is to be tampered with."""
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)

@@ -101,4 +101,4 @@ PROVERS: Final[Mapping[str, Callable[..., Prover]]] = {
     "false projections": FalseProjections,
     "false polynomials": FalsePolynomials,
 }
-"""How a client whose gradient is moved proves it."""
+"""Provers of clients whose gradient is moved."""

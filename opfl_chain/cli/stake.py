@@ -90,7 +90,7 @@ class Row:
     audit_rate: float
     deposit: float
     gain: float
-    """What one cheating contribution gains over an honest one."""
+    """Gain of one cheating contribution over an honest one."""
 
 
 def rows_of(rates: Sequence[float], response: BestResponse) -> list[Row]:

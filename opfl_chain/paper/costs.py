@@ -31,7 +31,7 @@ AUDITS = {
 """The members' stages of an audit, by kind."""
 
 _SUFFIXES = {"proved": ", proved"}
-"""What the method of a kind of audits is called beside that of the paper."""
+"""Suffixes of the names of methods that the paper does not have, by kind of audits."""
 
 
 def cost(settings: LabSettings, progress: Callable[[str], None]) -> dict[str, Any]:

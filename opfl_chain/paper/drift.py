@@ -35,7 +35,7 @@ PART = 0.5
 """Part of the boundary that a cheat uses; at 0.75, rounding of replays sometimes exposes it."""
 DIRECTION_EXAMPLES = 500
 NEAR = 0.05
-"""How much of accuracy, loss and distance may depend on the processor."""
+"""Share of accuracy, loss and distance that may depend on the processor."""
 
 
 def drift(

@@ -1,4 +1,4 @@
-"""What a cheat can still choose after the seed, and what the rules then charge.
+"""Choices that a cheat has left after the seed, and the charges for each.
 
 A contribution outside the boundary is audited. Its client answers to some seats or to none, asks
 for its deposit or not, and the member in seat 0 may help it. How the audit ends is computed by the
@@ -31,7 +31,7 @@ COLLUDING: Final = 0
 _CLIENT: Final = ClientIndex(0)
 _ANSWER: Final = bytes(32)
 _WORDS: Final = (1, 2, -2)
-"""Of the three components. They do not add up to zero: the step is outside the boundary."""
+"""Words of the three components. They do not add up to zero: the step is outside the boundary."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class AuditRules:
     """Rules by which audits end and cost."""
 
     ends: Callable[[Act], Outcome | None]
-    """How the audit of a contribution outside ends; None if it is never decided."""
+    """The end of the audit of a contribution outside; None if it is never decided."""
     prices: Mapping[Outcome, float]
     """The part of the deposit that an end costs."""
     unbonding: int
@@ -99,7 +99,7 @@ def ends_in_version_1(act: Act) -> Outcome | None:
 
 
 def _words(seat: int, turned: int = 0) -> Answers:
-    """What a member computes; ``turned`` makes all words together accept."""
+    """Return the words that a member computes; ``turned`` makes all words together accept."""
     own, following = held_indices(seat)
     return Answers(seat, _word(own, -turned), _word(following))
 

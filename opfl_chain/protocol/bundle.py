@@ -432,7 +432,7 @@ def input_path(bundle: Bundle, expected: Expected) -> tuple[bytes, ...]:
 
 
 Texts = tuple[bytes, bytes]
-"""What the two components of a member open to."""
+"""The opened bodies of a member's two components."""
 
 
 def _opened(bundle: Bundle, seat: int, shared_point: bytes, context: bytes) -> Texts:

@@ -38,15 +38,15 @@ class Slot(IntEnum):
     ANSWERS = 5
     """The answers of audited clients that it has."""
     REPORT = 7
-    """What it found in the answers, and commitments to its own words about them."""
+    """Findings about the answers, and commitments to its own words about them."""
     REVEAL = 9
     """Those words."""
     SUM = 11
     """The hashes of its components of the sum."""
     REFEREE = 13
-    """Of a standby: the words on components that are disputed. It has no echo."""
+    """A standby's words on components that are disputed. It has no echo."""
     SUM_REFEREE = 15
-    """Of a standby: the hashes of components of the sum that are disputed. It has no echo."""
+    """A standby's hashes of components of the sum that are disputed. It has no echo."""
 
 
 def slot_number(slot: Slot, attempt: int = 0) -> int:
@@ -117,7 +117,7 @@ class Common:
     equivocators: dict[int, tuple[Signed, Signed]]
     """Two messages of one author in the slot: its signatures prove it on chain."""
     in_time: bool = True
-    """Whether we took part in time: who comes too late cannot tell whether others were away."""
+    """False if we came too late to tell whether others were away."""
 
     @property
     def absent(self) -> tuple[int, ...]:

@@ -19,7 +19,7 @@ class PenaltySplit:
     burnt: int
     treasury: int
     paid: tuple[int, ...]
-    """What each of those gets whom the fault may have cost something, in their order."""
+    """Amounts for those whom the fault may have cost something, in their order."""
 
     @property
     def total(self) -> int:
@@ -60,9 +60,9 @@ class BestResponse:
     saved_cost: float = 1.0
     """The computation that a contribution costs, and a cheat saves."""
     outside_gain: float = 0.0
-    """What somebody else gives for the cheat."""
+    """Payment of somebody else for the cheat."""
     pay: float = 0.0
-    """What an accepted contribution earns."""
+    """Pay of an accepted contribution."""
     honest_rejection: float = 0.0
     """The probability that the audit of an honest contribution rejects it."""
     cheapest_penalty: float = 1.0

@@ -14,7 +14,7 @@ class Weighed(Generic[Word]):
     """The state of knowledge about one component."""
 
     word: Word | None
-    """What holders say; None if nobody does, or if it is disputed."""
+    """The word of the holders; None if none speaks, or if it is disputed."""
     is_confirmed: bool = False
     """Two say it: both holders, or one and the referee."""
     liars: tuple[int, ...] = ()

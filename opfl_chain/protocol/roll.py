@@ -160,7 +160,7 @@ class Roll:
 
     entries: tuple[RollEntry, ...]
     is_public: bool = True
-    """Whether the pairs go on chain, or the root over them alone: a term of the job."""
+    """True if the pairs go on chain, not the root over them alone: a term of the job."""
 
     def __post_init__(self) -> None:
         if not self.entries:

@@ -1,4 +1,4 @@
-"""When a standby takes a seat: a function of what the chain shows and members saw together."""
+"""Changes of seats: a function of what the chain shows and members saw together."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class PastChange:
 
 @dataclass(frozen=True)
 class Suspicion:
-    """Who may have made meetings fail, if one member did it."""
+    """Members that may have made meetings fail, if one member did it."""
 
     suspects: frozenset[Address] = frozenset()
     """Members that were in every meeting that failed since a member was last excluded."""

@@ -24,8 +24,8 @@ def limits_of(history: History) -> Iterator[str]:
         )
     if rolls and history.opens_in_mpc:
         yield (
-            "gradients of this job open inside MPC alone: that all contributions pass that are not"
-            " audited is not checked"
+            "gradients of this job open inside MPC, after the seed: contributions that are not"
+            " audited may be left out at no cost, and why they were is not checked"
         )
     for round_ in rolls:
         yield from _open_audits(history, round_)

@@ -136,7 +136,7 @@ class Report:
     facts: Mapping[str, int]
     failures: tuple[Failure, ...]
     notes: tuple[str, ...] = ()
-    """What could not be checked, and why."""
+    """Limits of the report: facts that could not be checked, and why."""
 
     @property
     def holds(self) -> bool:

@@ -22,7 +22,7 @@ from opfl_chain.protocol.sealing import Complaint
 from opfl_chain.trail.history import History, RoundHistory
 
 SPOKEN: Final = (Slot.REPORT, Slot.REVEAL)
-"""What members with a seat say in a session; a standby speaks in the slot of the referee."""
+"""Messages of members with a seat in a session; a standby speaks in the slot of the referee."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Session:
     reveals: Mapping[int, Reveal]
     referee: RefereeReveal | None
     unusable: Mapping[Address, str] = field(default_factory=dict)
-    """What is wrong with a message that does not count, by member."""
+    """Defects of messages that do not count, by member."""
 
     @property
     def clients(self) -> Set[ClientIndex]:

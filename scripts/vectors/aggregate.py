@@ -51,7 +51,7 @@ def aggregate() -> Vector:
 
 
 def stated_cases() -> list[tuple[str, dict[int, list[bytes]], dict[int, bytes]]]:
-    """What members state about the components of a sum, by seat, and a referee by component."""
+    """Statements about the components of a sum: of members by seat, of a referee by component."""
     h = words("component of a sum", 3)
     lie = words("lie about a sum", 2)
     honest = {seat: [h[k] for k in spec.held_by(seat)] for seat in range(3)}

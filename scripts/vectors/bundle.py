@@ -77,7 +77,7 @@ def bundle_case(scheme: str, guided: bool, bundle: dict) -> Vector:
 
 
 def complained(bundle: dict) -> Vector:
-    """Which seats' complaints about a contribution stand."""
+    """The seats whose complaints about a contribution stand."""
     here = context("contribution")
     filed = [
         spec.file_complaint(secret, seat, bundle["ephemeral"], here)

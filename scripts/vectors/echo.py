@@ -5,7 +5,7 @@ from vectors.values import Vector
 
 A, B, C, TWIN, LATE = b"from 0", b"from 1", b"from 2", b"from 2, again", b"from 2, late"
 Heard = dict[int, dict[int, bytes]]
-"""What each seat heard, by author."""
+"""Messages that each seat heard, by author."""
 
 
 def echo_case(why: str, own_seat: int, heard: Heard, shown: dict[int, list[bytes]]) -> Vector:

@@ -64,7 +64,7 @@ def conclusion(
 
 
 def conclusions() -> list[Vector]:
-    """Of a good step and of a bad one, with everything that member 2 can do."""
+    """Conclusions on a good step and on a bad one, with everything that member 2 can do."""
     found = []
     for name, proof in (("good", SmallProof(0, [])), ("bad", SmallProof(1, []))):
         said = {seat: words_of(seat, proof) for seat in range(3)}

@@ -1,4 +1,4 @@
-"""What seats hand to a referee, results of meetings, changes of seats, and words shared anew."""
+"""Hand-overs to a referee, results of meetings, changes of seats, and words shared anew."""
 
 from vectors.bundle import context, contribution
 from vectors.made_up import addresses, words
@@ -60,7 +60,7 @@ def referee() -> Vector:
 
 
 def seats() -> Vector:
-    """Who changes, by places on the roster: seats, bench, who is at fault, changes before."""
+    """Changes by places on the roster: seats, bench, who is at fault, changes before."""
     roster = addresses("on the roster", 5)
     first, second, third = ([0, 1, 2], 0), ([3, 1, 2], 1), ([3, 0, 2], 2)
     inputs = [

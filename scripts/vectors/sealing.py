@@ -5,7 +5,7 @@ from vectors.specification import is_refused, spec
 from vectors.values import Vector
 
 SECRETS = [int.from_bytes(each, "big") % spec.CURVE_ORDER for each in words("sealing key", 3)]
-"""Of the members, by seat."""
+"""The members' secrets, by seat."""
 
 
 def sealing() -> Vector:

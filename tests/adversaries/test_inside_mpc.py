@@ -1,4 +1,4 @@
-"""What a member that tampers inside MPC achieves: audits there assume that members follow it."""
+"""Tampering inside MPC, and what it achieves: audits there assume that members follow it."""
 
 import json
 from pathlib import Path

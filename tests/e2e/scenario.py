@@ -42,7 +42,7 @@ class Played:
     folder: Path
     meanwhile: Disturbance
     told: str
-    """What its disturbance says of itself."""
+    """The words of its disturbance about itself."""
     took_place: bool
     accuracies: dict[int, float] = field(default_factory=dict)
 

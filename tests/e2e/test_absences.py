@@ -98,7 +98,7 @@ class TestSlowCommittee(EveryJob):
     )
 
     def test_job_ends_with_all_of_its_rounds(self, outcome):
-        """Whether the sum was opened before the members died depends on the moment."""
+        """The moment decides if the sum was opened before the members died."""
         assert outcome.rounds == 1
 
     def test_all_came_back(self, played):
@@ -127,7 +127,7 @@ KILLS = {
     (1, "seed"): ("member-1",),
     (1, "decided"): ("member-2", "client-0"),
 }
-"""Who is killed when a round has come so far."""
+"""Daemons that are killed when a round has come so far."""
 ABSENT_BLOCKS = 2
 
 

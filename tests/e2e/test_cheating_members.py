@@ -184,7 +184,7 @@ class TestMemberThatBreaksMeetings(OneBadMember):
 
 
 class TestLiarInMpc(OneBadMember):
-    """What a member can do to replays inside MPC without leaving its protocol."""
+    """Changes that a member can make to replays inside MPC without leaving its protocol."""
 
     scenario = job("equivocate+withhold-beacon+sums+lie", audit="guided")
     faults = paid_for("EQUIVOCATION", "WITHHELD", "FALSEHOOD", "DISSENT")

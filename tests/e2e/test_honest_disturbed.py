@@ -30,7 +30,7 @@ class Disturbed(Disturbance):
     def __init__(self, net):
         super().__init__(net)
         self.undone: list[int] = []
-        """How many rolls, then beacons, reorganisations took back."""
+        """Numbers of rolls, then beacons, that reorganisations took back."""
         self._away_since: float | None = None
         self._was_away = False
         self._disk = SmallDisk(net.folder / "state" / BAD_DISK)

@@ -37,7 +37,7 @@ from opfl_chain.protocol.verdict import Outcome, Verdict
 _FIRST, _CLEAN = 1, 2
 _NOBODY = "another"
 LIES: Final = ("right", "own", "following", "both", "complaint", "no row")
-"""What the byzantine member may report of one answer: its words are right, or wrong in one or both
+"""Reports of the byzantine member on one answer: its words are right, or wrong in one or both
 components; or that the answer does not open; or nothing."""
 _WORDS: Final = ("right", "own", "following", "both")
 _KEY: Final = b"\1" * 32
@@ -72,7 +72,7 @@ def answer(state: State, choose: Choose, rules: Rules) -> State:
 def _ways_to_answer(
     client: ClientIndex, seats: tuple[int, ...], is_first: bool
 ) -> list[tuple[Bundle | None, ...]]:
-    """What a rogue sends to each honest seat. In the response window it does less, to save time."""
+    """Answers of a rogue to each honest seat. In the response window it does less, to save time."""
     clean = Bundle(client, _CLEAN)
     spoilt = [Bundle(client, _FIRST, (seat,)) for seat in range(3)]
     if is_first:

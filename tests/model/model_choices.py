@@ -60,7 +60,7 @@ class Dice:
 
 @dataclass
 class Found(Generic[Node]):
-    """What a search has seen."""
+    """Findings of a search."""
 
     transitions: int = 0
     states: int = 0

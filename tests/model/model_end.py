@@ -126,7 +126,7 @@ def open_next(state: State, choose: Choose, rules: Rules) -> State:
 
 
 def next_hearing(state: State, choose: Choose, rules: Rules) -> State:
-    """What is undecided is heard again when the response window is over."""
+    """Undecided audits are heard again when the response window is over."""
     del choose
     if not rules.waits:
         return state

@@ -81,7 +81,7 @@ class Bundle:
 
 @dataclass(frozen=True)
 class State:
-    """What is known after a phase. Honest members agree on all of it, or the search has ended."""
+    """Knowledge after a phase. Honest members agree on all of it, or the search has ended."""
 
     kind: str
     byzantine: int | None
@@ -109,7 +109,7 @@ class State:
 
     # of the round
     before: int = 0
-    """What the byzantine member had paid before the round."""
+    """Wei that the byzantine member had paid before the round."""
     faulty: bool = False
     """The byzantine member did something in this round that has a price."""
     held: tuple[frozenset[Bundle], ...] = ()
@@ -124,7 +124,7 @@ class State:
     away: frozenset[ClientIndex] = frozenset()
     """Honest clients that were away when they had to answer, and come back within the window."""
     may_miss: bool = True
-    """Whether an honest member may be away: that multiplies all ways of a round."""
+    """True if an honest member may be away: that multiplies all ways of a round."""
     missing: int | None = None
     """The seat of an honest member that is away in this hearing, or from the sum."""
     missed: bool = False
@@ -136,12 +136,12 @@ class State:
     invalid: frozenset[Bundle] = frozenset()
     """Answers that were found not to open."""
     plan: Any = None
-    """What the byzantine member reported, if that counts."""
+    """The report of the byzantine member, if it counts."""
     complained: frozenset[Bundle] = frozenset()
     absent: bool = False
     """The byzantine member said nothing that counts in a step of the audit."""
     ends: tuple[tuple[ClientIndex, Outcome], ...] = ()
-    """How audits ended, for honest members to sign."""
+    """Ends of audits, for honest members to sign."""
     passed: frozenset[ClientIndex] | None = None
     """The verdict."""
     seen: frozenset[int] = frozenset()
@@ -231,7 +231,7 @@ class Rules:
     most_shown: int = MOST_COMPONENTS
     """Components of a contribution that a referee is shown."""
     waits: bool = True
-    """What is undecided is heard again; off: the verdict settles it."""
+    """Undecided audits are heard again; off: the verdict settles it."""
     heard_once: bool = True
     """A hearing that has ended is not taken up again for the clients that it left undecided."""
     signatures: int = 2
@@ -364,7 +364,7 @@ def _heard(
     other: bytes,
     pattern: str,
 ) -> tuple[bool, Values, bool]:
-    """What honest members hold that all said; whether that is the same, and if somebody doubled."""
+    """The common view of honest members; whether it is the same, and if somebody doubled."""
     honest = [seat for seat, _ in own]
     direct = {seat: dict(own) for seat in honest}
     late: dict[int, bytes] = {}

@@ -151,7 +151,7 @@ def test_no_strategy_pays_at_the_recommended_deposit():
 
 
 def gains(rules):
-    """What each strategy gains over honesty at the lowest rate, simulated."""
+    """Gain of each strategy over honesty at the lowest rate, simulated."""
     rows = strategy_rows(tickets_of(200, 7), rules)
     return {row["strategy"]: row["gain"] for row in rows if row["audit_rate"] == 0.01}
 

@@ -195,7 +195,7 @@ def _ordered(statement: Statement) -> list[Any]:
 
 @dataclass
 class SlowProof:
-    """What can be said about a proof from its three packages and the rings that it is about."""
+    """Findings about a proof from its three packages and the rings that it is about."""
 
     statement: Statement
     context: bytes

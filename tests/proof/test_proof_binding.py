@@ -1,4 +1,4 @@
-"""What keeps the equations and the wires of a statement apart."""
+"""Equations and wires of a statement are kept apart."""
 
 from dataclasses import replace
 

@@ -36,7 +36,7 @@ def signed(*bodies: tuple[int, bytes]) -> dict[tuple[int, bytes], Signed]:
 
 
 def liars_ways() -> Iterator[tuple[bytes | None, bytes | None, int, int]]:
-    """What a liar says to each of two honest members, and which echo it sends to each.
+    """Messages of a liar to each of two honest members, and the echo that it sends to each.
 
     Echoes: none, the truth, that it heard nobody, that it heard its own other message.
     """

@@ -83,7 +83,7 @@ def test_one_liar_neither_adds_nor_removes_an_honest_client() -> None:
 
 
 def test_a_candidate_is_a_bundle_that_an_honest_member_has() -> None:
-    """Of all that a client and a liar can make two honest members list."""
+    """All bundles that a client and a liar can make two honest members list."""
     choices = [{}, {0: A}, {0: B}]
     for first, second, lie in product(choices, repeat=3):
         found = candidates([Listed(first), Listed(second), Listed(lie)])

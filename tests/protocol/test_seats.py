@@ -1,4 +1,4 @@
-"""Who loses a seat after meetings that failed: one bad member soon, whatever fails beside it."""
+"""Seats that are lost after meetings that failed: one bad member soon, whatever fails beside it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a referee recomputes: what two seats want, all of it, and never a whole contribution."""
+"""A referee recomputes what two seats want, all of it, and never a whole contribution."""
 
 from collections.abc import Iterable
 

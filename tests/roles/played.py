@@ -128,7 +128,7 @@ class Mailbox:
         self.posted = []
         """Kind, client, body and signature of everything that was posted, refused or not."""
         self.contents = {}
-        """What is served by path, such as models."""
+        """Contents that are served by path, such as models."""
         routes = [
             Route("POST", f"/rounds/{{round}}/{name}/{{client}}", self._taker(kind), 1 << 24)
             for name, kind in KINDS.items()

@@ -42,7 +42,7 @@ LAYOUT = model_of(POLICY).layout
 WEIGHTS: NDArray[np.float32] = LAYOUT.flatten(initial_parameters(LAYOUT, 0))
 CLIENT, ROUND = ClientIndex(3), RoundNumber(1)
 OPENING, PLACE = b"\7" * 32, b"\6" * 32
-"""Of the round, and the context of all bundles."""
+"""The opening of the round, and the context of all bundles."""
 KEYS = [derived_key(bytes([seat]) * 32, b"member") for seat in range(3)]
 
 

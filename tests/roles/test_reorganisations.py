@@ -44,7 +44,7 @@ class Shaken(World):
         return self.player.rpc.block_number()
 
     def is_past(self, phase, block="latest"):
-        """Whether the chain has what ends a phase, confirmed or not."""
+        """Return whether the chain has the end of a phase, confirmed or not."""
         contracts, round_id = self.player.contracts, self.round.id
         stated = contracts.rounds.round(round_id, block=block)
         return {

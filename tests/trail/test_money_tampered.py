@@ -606,7 +606,7 @@ def test_fault_that_the_call_does_not_name(trail):
 
 
 def test_sealing_key_that_the_member_did_not_send(trail):
-    """Whoever has the key that a node made up could read what clients seal to it."""
+    """The owner of a key that a node made up could read what clients seal to it."""
     entry = entries_of(trail, MemberJoined)[0]
     other = changed(trail, entry, sealing_key=b"\x03" + bytes(32))
     assert_named(other, "signed statements", "sealing key", who=entry.event.member)

@@ -1,4 +1,4 @@
-"""Who gives way when all places are taken."""
+"""Connections that give way when all places are taken."""
 
 from __future__ import annotations
 

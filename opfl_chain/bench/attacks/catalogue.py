@@ -17,7 +17,7 @@ HONEST: Final = (None, None, None)
 
 @dataclass(frozen=True)
 class InsideMpc:
-    """What differs where members replay steps inside MPC."""
+    """Differences where members replay steps inside MPC."""
 
     why: str
     works: bool = False
@@ -34,7 +34,7 @@ class PlayedAttack:
 
     name: str
     actors: str
-    """Who attacks, in words."""
+    """The attackers, in words."""
     clients: tuple[str | None, ...] = (*HONEST, CHEAT)
     member: str | None = None
     """The cheat of the member in seat 0."""
@@ -46,7 +46,7 @@ class PlayedAttack:
     unnamed: tuple[str, ...] = ()
     """Attackers whom nothing shows to be at fault. All others must lose money."""
     remark: str = ""
-    """What is played, where it is not the attack on version 1 itself."""
+    """The attack that is played, where it is not the one on version 1 itself."""
     spoils: int = 0
     """Rounds that it can void: a fork that is deeper than `confirmations`."""
     works: bool = False

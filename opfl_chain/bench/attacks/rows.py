@@ -27,7 +27,7 @@ WORKS: Final = "works, as SECURITY.md says"
 _WORD_BITS: Final = 64
 Tell = Callable[[str], None]
 Openings = Mapping[tuple[int, int, ClientIndex], int]
-"""How many different words an honest member revealed, by round, member and client."""
+"""Numbers of different words that an honest member revealed, by round, member and client."""
 ToldBits = Set[tuple[int, int]]
 """The rounds and clients of which a replay inside MPC told a member a bit that it had chosen."""
 
@@ -67,7 +67,7 @@ class AttackRow:
 
     @property
     def harm(self) -> list[str]:
-        """What the attack achieved, in words."""
+        """Return the achievements of the attack, in words."""
         found = []
         if self.honest_clients_lost_wei or self.honest_members_lost_wei:
             found.append("honest participants lost money")

@@ -24,7 +24,7 @@ class End:
     accepted: bool | None
     """None if it is undecided, though a standby was asked."""
     named: tuple[int, ...] = ()
-    """Who pays: for a lie, for absence, or for saying two things."""
+    """Members that pay: for a lie, for absence, or for saying two things."""
     is_settled: bool = False
     """A standby was asked."""
 

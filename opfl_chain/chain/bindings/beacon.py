@@ -48,7 +48,7 @@ class Beacon(Contract):
         return bytes(values[0])
 
     def has_withheld(self, round: RoundId, member: Address, *, block: BlockTag = "latest") -> bool:
-        """Whether the beacon failed and this member's signature is missing."""
+        """True if the beacon failed and this member's signature is missing."""
         values = self._read(
             "hasWithheld",
             ("uint96", "address"),
@@ -59,14 +59,14 @@ class Beacon(Contract):
         return bool(values[0])
 
     def is_audited(self, round: RoundId, client: Address, *, block: BlockTag = "latest") -> bool:
-        """Whether the client is selected for audit in the round."""
+        """True if the client is selected for audit in the round."""
         values = self._read(
             "isAudited", ("uint96", "address"), ("bool",), {"round": round, "client": client}, block
         )
         return bool(values[0])
 
     def is_settled(self, round: RoundId, *, block: BlockTag = "latest") -> bool:
-        """Whether it is known who is audited."""
+        """True if it is known who is audited."""
         values = self._read("isSettled", ("uint96",), ("bool",), {"round": round}, block)
         return bool(values[0])
 
@@ -76,14 +76,14 @@ class Beacon(Contract):
         return bytes(values[0])
 
     def message(self, round: RoundId, *, block: BlockTag = "latest") -> bytes:
-        """What the members of a job sign for a round."""
+        """Message that the members of a job sign for a round."""
         values = self._read("message", ("uint96",), ("bytes",), {"round": round}, block)
         return bytes(values[0])
 
     def possession_message(
         self, member: Address, public_key: bytes, *, block: BlockTag = "latest"
     ) -> bytes:
-        """What a member signs with its key to register it."""
+        """Message that a member signs with its key to register it."""
         values = self._read(
             "possessionMessage",
             ("address", "bytes"),

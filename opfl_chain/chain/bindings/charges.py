@@ -43,7 +43,7 @@ class Charges(Contract):
         return checksum(values[0])
 
     def jobs(self, *, block: BlockTag = "latest") -> Address:
-        """Who takes part, and on which terms."""
+        """Participants and terms of jobs."""
         values = self._read("JOBS", (), ("address",), {}, block)
         return checksum(values[0])
 
@@ -96,7 +96,7 @@ class Charges(Contract):
     def is_penalised(
         self, round: RoundId, member: Address, fault: MemberFault, *, block: BlockTag = "latest"
     ) -> bool:
-        """Whether a member has paid for a fault."""
+        """True if a member has paid for a fault."""
         values = self._read(
             "isPenalised",
             ("uint96", "address", "uint8"),

@@ -58,7 +58,7 @@ class Deposits(Contract):
         return Account.from_abi(values[0])
 
     def budget_of(self, argument_0: JobId, *, block: BlockTag = "latest") -> int:
-        """What is left of the budget of a job."""
+        """Rest of the budget of a job."""
         values = self._read(
             "budgetOf", ("uint64",), ("uint256",), {"argument_0": argument_0}, block
         )
@@ -78,7 +78,7 @@ class Deposits(Contract):
         )
 
     def credit_of(self, owner: Address, *, block: BlockTag = "latest") -> int:
-        """What `owner` has earned and not withdrawn."""
+        """Credit that `owner` has earned and not withdrawn."""
         values = self._read("creditOf", ("address",), ("uint256",), {"owner": owner}, block)
         return int(values[0])
 
@@ -113,7 +113,7 @@ class Deposits(Contract):
         return self._prepare("fund", ("uint64",), {"job": job}, value)
 
     def funded_of(self, argument_0: JobId, *, block: BlockTag = "latest") -> int:
-        """What was ever put into the budget of a job."""
+        """Total that was ever put into the budget of a job."""
         values = self._read(
             "fundedOf", ("uint64",), ("uint256",), {"argument_0": argument_0}, block
         )

@@ -266,7 +266,7 @@ class BeaconPending(CustomError):
 
 @dataclass(eq=False)
 class BudgetTooSmall(CustomError):
-    """What was sent does not pay what the terms promise."""
+    """The ether that was sent does not pay what the terms promise."""
 
     SIGNATURE: ClassVar[str] = "BudgetTooSmall(uint256,uint256)"
     TYPES: ClassVar[tuple[str, ...]] = ("uint256", "uint256")
@@ -567,7 +567,7 @@ class JobFull(CustomError):
 
 @dataclass(eq=False)
 class JobNotOver(CustomError):
-    """What is left is known when the job is closed and nobody can attest any more."""
+    """The rest is known when the job is closed and nobody can attest any more."""
 
     SIGNATURE: ClassVar[str] = "JobNotOver(uint64)"
     TYPES: ClassVar[tuple[str, ...]] = ("uint64",)
@@ -1207,7 +1207,7 @@ class WrongOpening(CustomError):
 
 @dataclass(eq=False)
 class WrongOrder(CustomError):
-    """Of two amounts, the first must be the lower one."""
+    """The first of two amounts must be the lower one."""
 
     SIGNATURE: ClassVar[str] = "WrongOrder(string,uint96,string,uint96)"
     TYPES: ClassVar[tuple[str, ...]] = ("string", "uint96", "string", "uint96")

@@ -152,7 +152,7 @@ class ClientEnrolled(Event):
 
 @dataclass(frozen=True)
 class ClientStatusChanged(Event):
-    """Whether and why a client may or may not contribute has changed."""
+    """The status of a client has changed: whether it may contribute, and why not."""
 
     SIGNATURE: ClassVar[str] = "ClientStatusChanged(uint64,address,uint8)"
     INDEXED: ClassVar[tuple[str, ...]] = ("uint64", "address")
@@ -214,7 +214,7 @@ class DatasetRootReplaced(Event):
 
 @dataclass(frozen=True)
 class Distributed(Event):
-    """What had been set aside was split."""
+    """An amount that had been set aside was split."""
 
     SIGNATURE: ClassVar[str] = "Distributed(uint64,uint256,uint256,uint256)"
     INDEXED: ClassVar[tuple[str, ...]] = ("uint64",)
@@ -456,7 +456,7 @@ class Refunded(Event):
 
 @dataclass(frozen=True)
 class Released(Event):
-    """What had been set aside went back to the stake."""
+    """An amount that had been set aside went back to the stake."""
 
     SIGNATURE: ClassVar[str] = "Released(uint64,uint8,address,uint96,uint96)"
     INDEXED: ClassVar[tuple[str, ...]] = ("uint64", "uint8", "address")

@@ -100,7 +100,7 @@ class Jobs(Contract):
         )
 
     def creator_of(self, argument_0: JobId, *, block: BlockTag = "latest") -> Address:
-        """Who created the job, and gets what is left of its budget."""
+        """Creator of the job, who gets the rest of its budget."""
         values = self._read(
             "creatorOf", ("uint64",), ("address",), {"argument_0": argument_0}, block
         )
@@ -139,12 +139,12 @@ class Jobs(Contract):
         return int(values[0])
 
     def is_stillborn(self, job: JobId, *, block: BlockTag = "latest") -> bool:
-        """Whether the job can never start."""
+        """True if the job can never start."""
         values = self._read("isStillborn", ("uint64",), ("bool",), {"job": job}, block)
         return bool(values[0])
 
     def job_count(self, *, block: BlockTag = "latest") -> int:
-        """How many jobs there are."""
+        """Number of jobs."""
         values = self._read("jobCount", (), ("uint64",), {}, block)
         return int(values[0])
 
@@ -174,7 +174,7 @@ class Jobs(Contract):
         return int(values[0])
 
     def participants(self, job: JobId, *, block: BlockTag = "latest") -> Participants:
-        """Who takes part in the job."""
+        """Participants of the job."""
         values = self._read(
             "participants",
             ("uint64",),
@@ -185,7 +185,7 @@ class Jobs(Contract):
         return Participants.from_abi(values[0])
 
     def pay(self, job: JobId, *, block: BlockTag = "latest") -> Pay:
-        """What work earns."""
+        """Pay of work."""
         values = self._read("pay", ("uint64",), ("(uint96,uint96)",), {"job": job}, block)
         return Pay.from_abi(values[0])
 
@@ -262,7 +262,7 @@ class Jobs(Contract):
         )
 
     def roll_limits(self, job: JobId, *, block: BlockTag = "latest") -> tuple[int, bool]:
-        """How many contributions a roll may have, and whether its pairs are on chain."""
+        """Most contributions of a roll, and whether its pairs are on chain."""
         values = self._read("rollLimits", ("uint64",), ("uint32", "bool"), {"job": job}, block)
         return int(values[0]), bool(values[1])
 
@@ -274,7 +274,7 @@ class Jobs(Contract):
         return checksum(values[0])
 
     def round_count(self, job: JobId, *, block: BlockTag = "latest") -> int:
-        """How many rounds were agreed."""
+        """Number of rounds that were agreed."""
         values = self._read("roundCount", ("uint64",), ("uint32",), {"job": job}, block)
         return int(values[0])
 
@@ -292,7 +292,7 @@ class Jobs(Contract):
         return int(values[0])
 
     def seats(self, job: JobId, *, block: BlockTag = "latest") -> tuple[Address, ...]:
-        """Who has the seats now."""
+        """Holders of the seats at present."""
         values = self._read("seats", ("uint64",), ("address[3]",), {"job": job}, block)
         return tuple(checksum(item) for item in values[0])
 
@@ -304,7 +304,7 @@ class Jobs(Contract):
         return bytes(values[0])
 
     def terms(self, job: JobId, *, block: BlockTag = "latest") -> JobTerms:
-        """What was agreed."""
+        """Terms that were agreed."""
         values = self._read(
             "terms",
             ("uint64",),

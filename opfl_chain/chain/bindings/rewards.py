@@ -43,7 +43,7 @@ class Rewards(Contract):
         return checksum(values[0])
 
     def jobs(self, *, block: BlockTag = "latest") -> Address:
-        """Who takes part, and on which terms."""
+        """Participants and terms of jobs."""
         values = self._read("JOBS", (), ("address",), {}, block)
         return checksum(values[0])
 
@@ -73,7 +73,7 @@ class Rewards(Contract):
         )
 
     def paid(self, job: JobId, *, block: BlockTag = "latest") -> int:
-        """What was paid for the work of a job so far."""
+        """Total paid for the work of a job so far."""
         values = self._read("paid", ("uint64",), ("uint256",), {"job": job}, block)
         return int(values[0])
 

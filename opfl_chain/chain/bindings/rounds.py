@@ -28,7 +28,7 @@ class Rounds(Contract):
         return checksum(values[0])
 
     def jobs(self, *, block: BlockTag = "latest") -> Address:
-        """Who takes part, and on which terms."""
+        """Participants and terms of jobs."""
         values = self._read("JOBS", (), ("address",), {}, block)
         return checksum(values[0])
 
@@ -50,8 +50,8 @@ class Rounds(Contract):
     def beacon_terms_of(
         self, id: RoundId, *, block: BlockTag = "latest"
     ) -> tuple[bytes, bytes, int, int]:
-        """What a beacon needs of its round: opening and roll, the seat changes before the round
-        opened, which say whose key signs, and the last block for it. Zero without them.
+        """Facts that a beacon needs of its round: opening and roll, the seat changes before the
+        round opened, which say whose key signs, and the last block for it. Zero without them.
         """
         values = self._read(
             "beaconTermsOf",
@@ -73,7 +73,7 @@ class Rounds(Contract):
         )
 
     def earned(self, argument_0: JobId, *, block: BlockTag = "latest") -> int:
-        """What the decided rounds of a job have earned in all."""
+        """Total that the decided rounds of a job have earned."""
         values = self._read("earned", ("uint64",), ("uint256",), {"argument_0": argument_0}, block)
         return int(values[0])
 
@@ -102,7 +102,7 @@ class Rounds(Contract):
         return self._prepare("openRound", ("uint64",), {"job": job})
 
     def progress(self, job: JobId, *, block: BlockTag = "latest") -> Progress:
-        """How far a job has come."""
+        """Progress of a job."""
         values = self._read(
             "progress", ("uint64",), ("(uint32,uint8,bool,bytes32)",), {"job": job}, block
         )
@@ -145,7 +145,7 @@ class Rounds(Contract):
         return int(values[0])
 
     def seats_of(self, id: RoundId, *, block: BlockTag = "latest") -> tuple[Address, ...]:
-        """Who sat where when the round opened."""
+        """Holders of the seats when the round opened."""
         values = self._read("seatsOf", ("uint96",), ("address[3]",), {"id": id}, block)
         return tuple(checksum(item) for item in values[0])
 

@@ -144,7 +144,7 @@ class MemberResult:
     """From the penalties of others."""
     penalised: int
     faults: Sequence[str]
-    """What it was penalised for: `falsehood in round 0`."""
+    """Faults that it was penalised for: `falsehood in round 0`."""
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ _MODULES = (
     "opfl_chain.roles.server.server",
     "numba.np.arraymath",  # numba loads it with its first compiled function
 )
-"""What daemons load before they look at their settings, or soon after."""
+"""Modules that daemons load before they look at their settings, or soon after."""
 
 
 class LocalnetError(Exception):

@@ -68,7 +68,7 @@ class HeadroomPlan:
     judged: int
     """Steps evaluated in the clear, spaced evenly over the run."""
     proofs: int
-    """How many of these are proved and answered, too."""
+    """The number of these that are proved and answered, too."""
     calibration_steps: int = 100
 
     @classmethod

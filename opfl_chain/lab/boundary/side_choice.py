@@ -35,7 +35,7 @@ from opfl_chain.rules.rule import AnyRule
 
 _NO_CHOICE: Final = MaskAttack(0, 0.0, 0.0)
 _SIGNS: Final = (".side", ".low", ".high")
-"""How the names of equations end that show the sign of an integer."""
+"""Ends of the names of equations that show the sign of an integer."""
 GOAL: Final = 5e-5
 """No attacker is to move a gradient by more than this part of its norm."""
 

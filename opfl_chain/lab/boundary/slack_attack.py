@@ -45,11 +45,11 @@ from opfl_chain.render.text import markdown_table
 from opfl_chain.rules.rule import AnyRule
 
 SLACK: Final = 3.2
-"""How far beyond the bound a vector may be and pass 128 projections with probability 2^-100."""
+"""A vector so many times beyond the bound passes 128 projections with probability 2^-100."""
 PROVED_SLACK: Final = 3.79
 """The same as it is proved for every vector (docs/PROOF.md, T2)."""
 PROVED_SHORT, PROVED_LONG = 3.88, 1.82
-"""How much longer G - g may be than it seems, and how much longer g may seem than it is, at 2^-101
+"""Factors by which G - g may be longer than it seems, and g may seem longer than it is, at 2^-101
 each: their product is the factor that is proved for G against g."""
 ITERATIONS: Final = 12
 _SQUARINGS: Final = 16

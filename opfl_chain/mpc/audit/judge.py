@@ -125,7 +125,7 @@ class Judgement:
 
     verdict: Verdict
     outcomes: Mapping[ClientIndex, Outcome]
-    """Of all audited clients. One whose answer is not valid has not answered."""
+    """Outcomes of all audited clients. One whose answer is not valid has not answered."""
     accepted: Mapping[ClientIndex, Held]
 
 

@@ -1,4 +1,4 @@
-"""Contributions judged by others than those they were sealed to: shared anew among who meets.
+"""Contributions judged by others than those they were sealed to: shared anew among those who meet.
 
 When a seat has changed, who meets may hold the parts of another seat, or none. Two that were given
 different parts know all three components between them. They deal what they know, each component
@@ -27,7 +27,7 @@ from opfl_chain.protocol.shares import expand, held_indices
 
 @dataclass(frozen=True)
 class Given:
-    """What those who meet were given of the contributions that they judge."""
+    """Parts of the judged contributions that were given to those who meet."""
 
     ranks: tuple[Rank | None, ...] = tuple(range(MEMBERS))
     """By the rank of a member here, the rank that it had when they were sealed; None without."""

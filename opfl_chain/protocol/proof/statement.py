@@ -88,7 +88,7 @@ class Equation:
     gradient_factor: int = 0
     """The multiple of the k-th projection of the step's gradient in the k-th equation."""
     least: int = 0
-    """What is left over at least where this equation shows a sign, and the sign is wrong."""
+    """The least that is left over where this equation shows a sign, and the sign is wrong."""
 
     @property
     def size(self) -> int:

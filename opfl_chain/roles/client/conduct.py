@@ -57,9 +57,9 @@ class LocalContribution:
     proof: bytes | None = None
     """The proof of the step, encoded as the client keeps it, if the job's steps are proved."""
     refusal: str = ""
-    """Why the client sits the round out; empty if it takes part."""
+    """Reason for sitting the round out; empty if the client takes part."""
     failures: tuple[str, ...] = ()
-    """What an audit of the proved step would find; not kept."""
+    """Faults that an audit of the proved step would find; not kept."""
 
 
 @dataclass(frozen=True)

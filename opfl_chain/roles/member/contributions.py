@@ -55,7 +55,7 @@ class Contributions:
         return roll if roll.root == round_.roll.root else None
 
     def on_roll(self, round_: RoundView) -> Container[ClientIndex]:
-        """Who is on the roll on chain, also where the terms keep its root alone there."""
+        """Return the clients on the roll, also where the chain has its root alone."""
         roll = self.roll(round_)
         return {each.client for each in roll.entries} if roll else on_public_roll(round_)
 

@@ -59,7 +59,7 @@ class Hearing:
 
 
 Outcomes = Mapping[Address, Outcome | None]
-"""How audits ended; None if they could not be decided."""
+"""Ends of audits; None if they could not be decided."""
 
 
 class Answers:

@@ -276,7 +276,7 @@ class MeetingAudits(JointAudits):
         claims: Mapping[Address, Claim],
         answers: Mapping[Address, bytes],
     ) -> dict[ClientIndex, Delivery]:
-        """What we were given of contributions, if anything was, by client index."""
+        """Our parts of contributions, if we were given any, by client index."""
         if rank is None:
             return {}
         contributions, expected = self._parts.contributions, self._parts.judging.expected(rank)

@@ -44,7 +44,7 @@ _LOGGER = logging.getLogger("opfl.committee")
 
 
 class Newcomers:
-    """Both sides: what a member hands to who took a seat, and what that one takes."""
+    """Both sides of a hand-over: the giver, and the member that took a seat."""
 
     def __init__(
         self,

@@ -62,7 +62,7 @@ StatementOf = Callable[[RoundView], Statement]
 
 
 class Referees:
-    """Both sides of a dispute: what a seat hands over, and what a standby answers."""
+    """Both sides of a dispute: hand-overs of seats, and answers of a standby."""
 
     def __init__(self, parts: MemberParts, statement: StatementOf) -> None:
         """`statement` returns what steps of a round are proved by."""

@@ -78,7 +78,7 @@ CREATE TABLE IF NOT EXISTS faults (
 _ROUND_TABLES: Final = (
     "bundles", "messages", "told", "concluded", "late", "sheets", "handed_keys", "handed_to",
 )  # fmt: skip
-"""What is deleted of a round when nothing about it can be asked any more."""
+"""Tables whose rows of a round are deleted when nothing about it can be asked any more."""
 
 
 @dataclass(frozen=True)

@@ -90,11 +90,11 @@ class RoundView:
 
 
 RollOf = Callable[[RoundView], Container[ClientIndex]]
-"""Who is on the roll of a round. Members know that; the chain may have the root alone."""
+"""Returns the clients on the roll of a round. Members know it; the chain may have the root alone."""
 
 
 def on_public_roll(round_: RoundView) -> Container[ClientIndex]:
-    """Who is on a roll as the chain has it: nobody if it has the root alone."""
+    """Return the clients on a roll as the chain has it: nobody if it has the root alone."""
     return round_.roll.commitments if round_.roll else ()
 
 

@@ -53,7 +53,7 @@ def test_phases_of_a_round(known, block, name, deadline):
 
 @dataclass
 class View:
-    """What a view knows of one client of one round."""
+    """Knowledge of a view about one client of one round."""
 
     listed: bool = True
     audited: bool = True
