@@ -90,7 +90,7 @@ class RoundView:
 
 
 RollOf = Callable[[RoundView], Container[ClientIndex]]
-"""Returns the clients on the roll of a round. Members know it; the chain may have the root alone."""
+"""Returns the clients on a roll. Members know it; the chain may have the root alone."""
 
 
 def on_public_roll(round_: RoundView) -> Container[ClientIndex]:
