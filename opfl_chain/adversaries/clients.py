@@ -11,7 +11,8 @@ import numpy as np
 from opfl_chain.adversaries.gradients.attack import Attack, AttackState, UnknownAttack
 from opfl_chain.adversaries.gradients.registry import attack_named, forms
 from opfl_chain.adversaries.provers import FalsePolynomials
-from opfl_chain.protocol.bundle import Bundle, BundleKind, contribution_parts
+from opfl_chain.protocol.bundle import Bundle, contribution_parts
+from opfl_chain.protocol.bundle_form import BundleKind
 from opfl_chain.protocol.proof.prover import Prover, Usage
 from opfl_chain.protocol.signatures import CURVE_ORDER
 from opfl_chain.roles.client.conduct import (

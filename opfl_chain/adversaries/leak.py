@@ -18,7 +18,7 @@ from opfl_chain.protocol.identifiers import ClientIndex
 from opfl_chain.protocol.proof.folding import Answer
 from opfl_chain.roles.member.hearings import Hearing
 from opfl_chain.roles.member.proved_audits import ProvedAudits
-from opfl_chain.roles.view.view import RoundView
+from opfl_chain.roles.view.records import RoundView
 
 _LOGGER = logging.getLogger("opfl.committee")
 

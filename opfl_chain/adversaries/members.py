@@ -17,7 +17,6 @@ from opfl_chain.mpc.session.errors import MpcError
 from opfl_chain.mpc.session.party import PartySession
 from opfl_chain.numerics.field import MODULUS
 from opfl_chain.protocol.audit_exchange import Answers, Report, Reveal
-from opfl_chain.protocol.bundle import complain
 from opfl_chain.protocol.delivery import Claim, Delivery, Held
 from opfl_chain.protocol.echo import Signed, Slot
 from opfl_chain.protocol.identifiers import Address, ClientIndex
@@ -26,6 +25,7 @@ from opfl_chain.protocol.proof.folding import Answer
 from opfl_chain.protocol.roll import Complaints, Listed
 from opfl_chain.protocol.signatures import CURVE_ORDER
 from opfl_chain.protocol.statements import Statement
+from opfl_chain.protocol.unsealing import complain
 from opfl_chain.protocol.verdict import Outcome, Verdict
 from opfl_chain.roles.member.hearings import Hearing
 from opfl_chain.roles.member.meetings import MeetingAudits, PartyOf
@@ -37,7 +37,7 @@ from opfl_chain.roles.member.rolls import RollDuty
 from opfl_chain.roles.member.sums import MemberSums
 from opfl_chain.roles.node import Moment
 from opfl_chain.roles.settings import MemberSettings
-from opfl_chain.roles.view.view import RoundView
+from opfl_chain.roles.view.records import RoundView
 from opfl_chain.transport.routes import Refusal, Request, Response, Route
 
 _MOMENT: Final = 0.2

@@ -11,7 +11,7 @@ from opfl_chain.roles.evidence import SignedResult
 from opfl_chain.roles.node import Moment
 from opfl_chain.roles.round_driver import RoundDriver
 from opfl_chain.roles.server.server import Server
-from opfl_chain.roles.view.view import RoundView
+from opfl_chain.roles.view.records import RoundView
 from opfl_chain.transport.routes import Refusal, Request, Response, Route
 
 

@@ -36,7 +36,7 @@ from opfl_chain.mpc.session.ranks import MEMBERS
 from opfl_chain.mpc.session.session import Session
 from opfl_chain.protocol.aggregate import weights_hash
 from opfl_chain.protocol.audit_exchange import conclude
-from opfl_chain.protocol.bundle import BundleKind
+from opfl_chain.protocol.bundle_form import BundleKind
 from opfl_chain.protocol.delivery import Claim, Delivery
 from opfl_chain.protocol.identifiers import ClientIndex, RoundNumber
 from opfl_chain.protocol.policy import Policy

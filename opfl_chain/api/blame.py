@@ -20,16 +20,8 @@ from opfl_chain.mpc.audit.proved import proved_subject
 from opfl_chain.mpc.replay.replays import Replays
 from opfl_chain.protocol.aggregate import weights_hash
 from opfl_chain.protocol.audit_exchange import Report, ReportRow, Reveal, proof_context
-from opfl_chain.protocol.bundle import (
-    Bundle,
-    BundleKind,
-    Limits,
-    check_bundle,
-    context,
-    input_path,
-    open_answer_component,
-    open_gradient_component,
-)
+from opfl_chain.protocol.bundle import Bundle, check_bundle, context, input_path
+from opfl_chain.protocol.bundle_form import BundleKind, Limits
 from opfl_chain.protocol.delivery import Claim
 from opfl_chain.protocol.disputed import DisputedComponent
 from opfl_chain.protocol.echo import Slot, slot_number
@@ -42,6 +34,7 @@ from opfl_chain.protocol.proof.closing import Statement
 from opfl_chain.protocol.proof.folding import Answer
 from opfl_chain.protocol.published_answers import PublishedMessage, PublishedRound
 from opfl_chain.protocol.shares import holders_of
+from opfl_chain.protocol.unsealing import open_answer_component, open_gradient_component
 from opfl_chain.roles.job import Job
 from opfl_chain.rules.registry import rule_of
 from opfl_chain.trail.history import History, RoundHistory

@@ -30,7 +30,7 @@ from opfl_chain.mpc.session.ranks import MEMBERS, certificate_name
 from opfl_chain.protocol.bundle import Bundle
 from opfl_chain.protocol.verdict import Verdict
 from opfl_chain.render.text import bytes_in_words, markdown_table, seconds_in_words, terminal_table
-from opfl_chain.roles.view.view import RoundView
+from opfl_chain.roles.view.records import RoundView
 from opfl_chain.transport.client import HttpClient
 from opfl_chain.transport.errors import TransportError
 

@@ -16,7 +16,8 @@ from eth_account.signers.local import LocalAccount
 from opfl_chain.chain.keys import sign_statement
 from opfl_chain.chain.rpc import tohex, unhex
 from opfl_chain.mpc.session.ranks import certificate_name
-from opfl_chain.protocol.bundle import Bundle, BundleKind, context, contribution_parts, seal
+from opfl_chain.protocol.bundle import Bundle, context, contribution_parts, seal
+from opfl_chain.protocol.bundle_form import BundleKind
 from opfl_chain.protocol.commitments import Subject
 from opfl_chain.protocol.hashing import keccak256
 from opfl_chain.protocol.identifiers import Address
@@ -24,7 +25,8 @@ from opfl_chain.protocol.inputs import dataset_tree
 from opfl_chain.protocol.shares import Committed, commit
 from opfl_chain.protocol.statements import Contribution
 from opfl_chain.roles.job import Job
-from opfl_chain.roles.view.view import ChainView, RoundView
+from opfl_chain.roles.view.records import RoundView
+from opfl_chain.roles.view.view import ChainView
 from opfl_chain.transport.client import HttpClient
 from opfl_chain.transport.errors import PeerRefused, TransportError
 

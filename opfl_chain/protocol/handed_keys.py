@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from opfl_chain.protocol.bundle import BundleKind
+from opfl_chain.protocol.bundle_form import BundleKind
 from opfl_chain.protocol.commitments import COMPONENTS
 from opfl_chain.protocol.errors import MessageError
 from opfl_chain.protocol.identifiers import ClientIndex

@@ -10,7 +10,8 @@ from opfl_chain.protocol.identifiers import Address
 from opfl_chain.protocol.signatures import SIGNATURE_BYTES
 from opfl_chain.protocol.statements import RoundResult
 from opfl_chain.roles.peers import Peers, hex_field
-from opfl_chain.roles.view.view import ChainView, RoundView
+from opfl_chain.roles.view.records import RoundView
+from opfl_chain.roles.view.view import ChainView
 from opfl_chain.transport.errors import TransportError
 
 

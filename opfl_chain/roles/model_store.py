@@ -33,7 +33,8 @@ from opfl_chain.protocol.ring import Words
 from opfl_chain.protocol.verdict import Verdict
 from opfl_chain.roles.settings import JobUnusable, ModelMissing
 from opfl_chain.roles.state import State
-from opfl_chain.roles.view.view import ChainView, RoundView
+from opfl_chain.roles.view.records import RoundView
+from opfl_chain.roles.view.view import ChainView
 
 Weights = NDArray[np.float32]
 FetchAggregate = Callable[[bytes], Words]

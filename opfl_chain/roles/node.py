@@ -33,7 +33,8 @@ from opfl_chain.roles.peers import Peers
 from opfl_chain.roles.progress import ENDING, Agenda, Place, Progress
 from opfl_chain.roles.settings import ModelMissing, NodeSettings
 from opfl_chain.roles.state import State
-from opfl_chain.roles.view.view import ChainView, RoundView
+from opfl_chain.roles.view.records import RoundView
+from opfl_chain.roles.view.view import ChainView
 from opfl_chain.system.backoff import Backoff
 from opfl_chain.system.closing import Closing
 from opfl_chain.system.resources import own_seconds

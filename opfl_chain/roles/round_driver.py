@@ -6,7 +6,7 @@ from opfl_chain.mpc.session.ranks import MEMBERS
 from opfl_chain.roles.evidence import SignedResult, two_results
 from opfl_chain.roles.job import Job
 from opfl_chain.roles.node import Moment, Node
-from opfl_chain.roles.view.view import RoundView
+from opfl_chain.roles.view.records import RoundView
 
 STAGGER_BLOCKS = 4
 """Blocks that each place waits for the one before."""

@@ -23,7 +23,7 @@ from opfl_chain.adversaries.gradients.attack import Attack, AttackState, Unknown
 from opfl_chain.adversaries.members import MEMBERS, member_named
 from opfl_chain.adversaries.servers import SERVERS
 from opfl_chain.adversaries.strangers import STRANGERS, Stranger
-from opfl_chain.protocol.bundle import BundleKind
+from opfl_chain.protocol.bundle_form import BundleKind
 from opfl_chain.roles.client.conduct import Conduct
 from opfl_chain.roles.member.member import Member
 from opfl_chain.roles.server.server import Server

@@ -9,7 +9,7 @@ from protocol_targets import CONTEXT, SEALING_KEYS
 
 from opfl_chain.chain.rpc import tohex
 from opfl_chain.protocol.audit_exchange import Answers, RefereeReveal, Report, ReportRow, Reveal
-from opfl_chain.protocol.bundle import BundleKind
+from opfl_chain.protocol.bundle_form import BundleKind
 from opfl_chain.protocol.disputed import DisputedComponent
 from opfl_chain.protocol.echo import Echo
 from opfl_chain.protocol.errors import AnswersInvalid, ProtocolError, SealingError

@@ -8,19 +8,8 @@ import numpy as np
 from fuzz_target import Target
 
 from opfl_chain.numerics.field import Elements, FieldError
-from opfl_chain.protocol.bundle import (
-    Bundle,
-    BundleKind,
-    Limits,
-    answer_parts,
-    check_bundle,
-    complain,
-    complaint_stands,
-    contribution_parts,
-    open_answer,
-    open_contribution,
-    seal,
-)
+from opfl_chain.protocol.bundle import Bundle, answer_parts, check_bundle, contribution_parts, seal
+from opfl_chain.protocol.bundle_form import BundleKind, Limits
 from opfl_chain.protocol.commitments import Scheme, Subject
 from opfl_chain.protocol.delivery import Expected
 from opfl_chain.protocol.errors import (
@@ -41,6 +30,7 @@ from opfl_chain.protocol.shares import (
     share_advice,
     verify_components,
 )
+from opfl_chain.protocol.unsealing import complain, complaint_stands, open_answer, open_contribution
 from opfl_chain.protocol.verdict import Verdict
 from opfl_chain.rules.paper import PaperBoundary
 from opfl_chain.rules.proved_rule import ProvedBoundary

@@ -7,13 +7,13 @@ import numpy as np
 from opfl_chain.numerics.field import Elements
 from opfl_chain.protocol.bundle import (
     Bundle,
-    BundleKind,
     Parts,
     answer_parts,
     context,
     contribution_parts,
     seal,
 )
+from opfl_chain.protocol.bundle_form import BundleKind
 from opfl_chain.protocol.commitments import Scheme, Subject
 from opfl_chain.protocol.delivery import Expected
 from opfl_chain.protocol.identifiers import JobId, RoundNumber, round_id_of

@@ -24,27 +24,23 @@ from hypothesis import strategies as st
 from protocol_vectors import ring_arrays
 from protocol_vectors import words as words32
 
-from opfl_chain.protocol.bundle import (
-    Bundle,
-    BundleKind,
-    Limits,
-    answer_with_keys,
-    body_key,
-    check_bundle,
-    complain,
-    complaint_stands,
-    contribution_parts,
-    contribution_with_keys,
-    open_answer,
-    open_contribution,
-    seal,
-)
+from opfl_chain.protocol.bundle import Bundle, check_bundle, contribution_parts, seal
+from opfl_chain.protocol.bundle_form import BundleKind, Limits
 from opfl_chain.protocol.commitments import Scheme, Subject
 from opfl_chain.protocol.delivery import Claim, Delivery, Expected, check_delivery
 from opfl_chain.protocol.errors import BundleError, DoesNotOpen
 from opfl_chain.protocol.identifiers import ClientIndex, RoundNumber
 from opfl_chain.protocol.sealing import derived_key, file_complaint
 from opfl_chain.protocol.shares import commit, held_indices, holders_of
+from opfl_chain.protocol.unsealing import (
+    answer_with_keys,
+    body_key,
+    complain,
+    complaint_stands,
+    contribution_with_keys,
+    open_answer,
+    open_contribution,
+)
 
 CONTRIBUTION, ANSWER = BundleKind.CONTRIBUTION, BundleKind.ANSWER
 SCHEMES = list(Scheme)

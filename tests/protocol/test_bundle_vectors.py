@@ -8,19 +8,8 @@ import protocol_vectors as vectors
 import pytest
 from protocol_vectors import columns
 
-from opfl_chain.protocol.bundle import (
-    Bundle,
-    BundleKind,
-    Limits,
-    Parts,
-    check_bundle,
-    complain,
-    complaint_stands,
-    context,
-    open_answer,
-    open_contribution,
-    seal,
-)
+from opfl_chain.protocol.bundle import Bundle, Parts, check_bundle, context, seal
+from opfl_chain.protocol.bundle_form import BundleKind, Limits
 from opfl_chain.protocol.commitments import Scheme
 from opfl_chain.protocol.delivery import Expected
 from opfl_chain.protocol.echo import Echo, Signed, Slot, common, slot_number
@@ -38,6 +27,7 @@ from opfl_chain.protocol.sealing import (
 )
 from opfl_chain.protocol.shares import SharePackage, held_indices, holders_of
 from opfl_chain.protocol.statements import SigningDomain
+from opfl_chain.protocol.unsealing import complain, complaint_stands, open_answer, open_contribution
 
 BUNDLE = vectors.load("bundle")
 SEALING = vectors.load("sealing")

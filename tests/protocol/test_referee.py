@@ -6,14 +6,8 @@ import protocol_vectors as vectors
 import pytest
 from protocol_vectors import columns
 
-from opfl_chain.protocol.bundle import (
-    Bundle,
-    BundleKind,
-    Limits,
-    body_key,
-    open_contribution,
-    open_gradient_component,
-)
+from opfl_chain.protocol.bundle import Bundle
+from opfl_chain.protocol.bundle_form import BundleKind, Limits
 from opfl_chain.protocol.commitments import Scheme
 from opfl_chain.protocol.delivery import Expected
 from opfl_chain.protocol.errors import DoesNotOpen, MessageError
@@ -22,6 +16,7 @@ from opfl_chain.protocol.meeting import Results, agreed_results
 from opfl_chain.protocol.referee import HandOver, agreed_wanted
 from opfl_chain.protocol.sealing import SealingKey
 from opfl_chain.protocol.shares import held_indices
+from opfl_chain.protocol.unsealing import body_key, open_contribution, open_gradient_component
 
 REFEREE = vectors.load("referee")
 BUNDLE = vectors.load("bundle")

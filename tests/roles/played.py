@@ -15,7 +15,8 @@ from opfl_chain.lab.calibration.reference import reference_boundary
 from opfl_chain.mpc.audit.judge import Rules
 from opfl_chain.mpc.replay.default_policy import default_policy
 from opfl_chain.mpc.replay.replays import Replays
-from opfl_chain.protocol.bundle import Bundle, BundleKind, Limits
+from opfl_chain.protocol.bundle import Bundle
+from opfl_chain.protocol.bundle_form import BundleKind, Limits
 from opfl_chain.protocol.sealing import derived_key
 from opfl_chain.roles.job_file import first_model_hash
 from opfl_chain.roles.node import Moment, Node

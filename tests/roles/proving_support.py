@@ -14,23 +14,15 @@ from opfl_chain.learning.seeded import initial_parameters
 from opfl_chain.mpc.audit.proved import examine
 from opfl_chain.mpc.replay.default_policy import default_policy
 from opfl_chain.protocol.audit_exchange import Conclusion, ReportRow, conclude
-from opfl_chain.protocol.bundle import (
-    Bundle,
-    BundleKind,
-    Limits,
-    Parts,
-    check_bundle,
-    complain,
-    complaint_stands,
-    open_answer,
-    open_contribution,
-)
+from opfl_chain.protocol.bundle import Bundle, Parts, check_bundle
+from opfl_chain.protocol.bundle_form import BundleKind, Limits
 from opfl_chain.protocol.delivery import Claim, Delivery, Expected
 from opfl_chain.protocol.errors import DoesNotOpen
 from opfl_chain.protocol.identifiers import ClientIndex, RoundNumber
 from opfl_chain.protocol.policy import Policy
 from opfl_chain.protocol.proof.package import ProofForm
 from opfl_chain.protocol.sealing import Complaint, derived_key
+from opfl_chain.protocol.unsealing import complain, complaint_stands, open_answer, open_contribution
 from opfl_chain.roles.client.conduct import Conduct, LocalContribution
 from opfl_chain.roles.client.contribution import Contributor, unnamed
 from opfl_chain.rules.proved_rule import ProvedBoundary

@@ -17,7 +17,8 @@ from opfl_chain.learning.registry import model_of
 from opfl_chain.learning.seeded import initial_parameters
 from opfl_chain.mpc.replay.default_policy import default_policy
 from opfl_chain.protocol.audit_exchange import proof_context
-from opfl_chain.protocol.bundle import BundleKind, context
+from opfl_chain.protocol.bundle import context
+from opfl_chain.protocol.bundle_form import BundleKind
 from opfl_chain.protocol.statements import Answer, Contribution
 from opfl_chain.roles.client.conduct import Conduct
 from opfl_chain.roles.client.contribution import Contributor

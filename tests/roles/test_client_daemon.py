@@ -15,13 +15,8 @@ from opfl_chain.chain.keys import signer_of
 from opfl_chain.chain.terms import PAY
 from opfl_chain.learning.registry import model_of
 from opfl_chain.learning.seeded import initial_parameters
-from opfl_chain.protocol.bundle import (
-    BundleKind,
-    check_bundle,
-    context,
-    open_answer,
-    open_contribution,
-)
+from opfl_chain.protocol.bundle import check_bundle, context
+from opfl_chain.protocol.bundle_form import BundleKind
 from opfl_chain.protocol.economics import ETHER
 from opfl_chain.protocol.errors import BundleError, DoesNotOpen
 from opfl_chain.protocol.hashing import keccak256
@@ -29,6 +24,7 @@ from opfl_chain.protocol.inputs import is_input_of_round
 from opfl_chain.protocol.randomness import is_audited, seed_of_signature
 from opfl_chain.protocol.roll import Roll, RollEntry
 from opfl_chain.protocol.statements import Answer, Contribution
+from opfl_chain.protocol.unsealing import open_answer, open_contribution
 from opfl_chain.roles.client import client as client_module
 from opfl_chain.roles.client.client import Client
 from opfl_chain.roles.client.store import ClientStore

@@ -22,7 +22,8 @@ from proving_support import (
 
 from opfl_chain.numerics.field import MODULUS
 from opfl_chain.protocol.audit_exchange import Conclusion
-from opfl_chain.protocol.bundle import Bundle, BundleKind, answer_parts
+from opfl_chain.protocol.bundle import Bundle, answer_parts
+from opfl_chain.protocol.bundle_form import BundleKind
 from opfl_chain.protocol.commitments import Scheme
 from opfl_chain.protocol.errors import BundleError
 from opfl_chain.protocol.proof.package import Packages, ProofComponent, ProofLeaves

@@ -2,7 +2,7 @@
 
 import pytest
 
-from opfl_chain.protocol.bundle import BundleKind
+from opfl_chain.protocol.bundle_form import BundleKind
 from opfl_chain.protocol.echo import Signed, Slot
 from opfl_chain.protocol.identifiers import ClientIndex
 from opfl_chain.protocol.roll import RollEntry

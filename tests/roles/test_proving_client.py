@@ -18,7 +18,8 @@ from proving_support import (
 
 from opfl_chain.adversaries.clients import conduct_named, spoiled
 from opfl_chain.protocol.audit_exchange import Conclusion
-from opfl_chain.protocol.bundle import BundleKind, contribution_parts
+from opfl_chain.protocol.bundle import contribution_parts
+from opfl_chain.protocol.bundle_form import BundleKind
 from opfl_chain.protocol.shares import components_of
 from opfl_chain.protocol.verdict import Outcome
 from opfl_chain.roles.client.conduct import Conduct, FinishedStep, LocalContribution, Vector

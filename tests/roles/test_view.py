@@ -18,7 +18,8 @@ from opfl_chain.chain.terms import DEPOSIT, PAY
 from opfl_chain.protocol.identifiers import JobId
 from opfl_chain.roles.job import Job
 from opfl_chain.roles.settings import JobUnusable
-from opfl_chain.roles.view.view import ChainView, on_public_roll
+from opfl_chain.roles.view.records import on_public_roll
+from opfl_chain.roles.view.view import ChainView
 
 URLS = [f"https://member-{i}.example" for i in range(5)]
 EVERYBODY = range(6)

@@ -20,7 +20,7 @@ from eth_abi.abi import encode
 from opfl_chain.adversaries.strangers import STRANGERS
 from opfl_chain.jobs.localnet.localnet import Localnet
 from opfl_chain.protocol.hashing import keccak256
-from opfl_chain.roles.view.view import RoundView
+from opfl_chain.roles.view.records import RoundView
 from opfl_chain.system.closing import Closing
 from opfl_chain.system.files import write_atomically
 

@@ -12,7 +12,7 @@ from opfl_chain.jobs.demo.status import JobStatus, JobStatusReader, Mark
 from opfl_chain.jobs.localnet.localnet import Localnet
 from opfl_chain.protocol.verdict import Verdict
 from opfl_chain.render.text import ether
-from opfl_chain.roles.view.view import ChargeView, PenaltyView, RoundView, on_public_roll
+from opfl_chain.roles.view.records import ChargeView, PenaltyView, RoundView, on_public_roll
 
 Tell = Callable[[str, str], None]
 _LOOK_SECONDS = 0.25

@@ -10,7 +10,8 @@ from opfl_chain.chain.bindings.types import ChargeStatus, MemberFault, Role
 from opfl_chain.jobs.localnet.localnet import Localnet
 from opfl_chain.protocol.identifiers import Address
 from opfl_chain.protocol.verdict import Verdict
-from opfl_chain.roles.view.view import ChainView, RoundView
+from opfl_chain.roles.view.records import RoundView
+from opfl_chain.roles.view.view import ChainView
 
 PHASES = ("deliver", "roll", "beacon", "answer and audit", "sum")
 

@@ -11,7 +11,7 @@ from opfl_chain.chain.bindings.types import ChargeStatus, ClientStatus, Role
 from opfl_chain.chain.rpc import tohex
 from opfl_chain.mpc.session.ranks import MEMBERS
 from opfl_chain.protocol.audit_exchange import proof_context
-from opfl_chain.protocol.bundle import BundleKind
+from opfl_chain.protocol.bundle_form import BundleKind
 from opfl_chain.protocol.identifiers import ClientIndex, RoundNumber, round_id_of
 from opfl_chain.protocol.verdict import Verdict
 from opfl_chain.roles.client import store as client_store
@@ -23,7 +23,7 @@ from opfl_chain.roles.node import Moment, Node
 from opfl_chain.roles.peers import hex_field
 from opfl_chain.roles.round_driver import RoundDriver
 from opfl_chain.roles.settings import ClientSettings, JobUnusable
-from opfl_chain.roles.view.view import ChargeView, RoundView
+from opfl_chain.roles.view.records import ChargeView, RoundView
 from opfl_chain.transport.errors import TransportError
 from opfl_chain.transport.routes import Route
 

@@ -9,7 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from opfl_chain.protocol.bundle import Bundle, BundleKind, Parts
+from opfl_chain.protocol.bundle import Bundle, Parts
+from opfl_chain.protocol.bundle_form import BundleKind
 from opfl_chain.protocol.commitments import COMPONENTS
 from opfl_chain.protocol.policy import Policy
 from opfl_chain.protocol.proof.prover import Prover, Usage

@@ -18,14 +18,8 @@ from opfl_chain.learning.proved_client import ProvedStep
 from opfl_chain.learning.proved_step import proof_form
 from opfl_chain.learning.registry import advice_format_of
 from opfl_chain.protocol.advice import advise
-from opfl_chain.protocol.bundle import (
-    Bundle,
-    BundleKind,
-    Parts,
-    answer_parts,
-    contribution_parts,
-    seal,
-)
+from opfl_chain.protocol.bundle import Bundle, Parts, answer_parts, contribution_parts, seal
+from opfl_chain.protocol.bundle_form import BundleKind
 from opfl_chain.protocol.commitments import COMPONENTS, Subject
 from opfl_chain.protocol.delivery import Delivery, InputDelivery
 from opfl_chain.protocol.errors import ProtocolError, memory_for

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from opfl_chain.protocol.bundle import Bundle, BundleKind, Parts, context
+from opfl_chain.protocol.bundle import Bundle, Parts, context
+from opfl_chain.protocol.bundle_form import BundleKind
 from opfl_chain.protocol.identifiers import Address
 from opfl_chain.protocol.shares import Committed
 from opfl_chain.protocol.statements import Answer, Contribution, Statement
 from opfl_chain.roles.client.conduct import LocalContribution, Parcel, Vector
 from opfl_chain.roles.client.contribution import Contributor
 from opfl_chain.roles.job import Job
-from opfl_chain.roles.view.view import RoundView
+from opfl_chain.roles.view.records import RoundView
 
 PATHS: Final = {BundleKind.CONTRIBUTION: "contributions", BundleKind.ANSWER: "answers"}
 """The name of each kind in the paths of members."""

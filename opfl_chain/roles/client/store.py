@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from opfl_chain.protocol.bundle import BundleKind
+from opfl_chain.protocol.bundle_form import BundleKind
 from opfl_chain.protocol.identifiers import Address
 from opfl_chain.roles.client.conduct import LocalContribution
 from opfl_chain.roles.state import State

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from opfl_chain.protocol.echo import SLOTS_PER_ATTEMPT
 from opfl_chain.roles.node import Node
-from opfl_chain.roles.view.view import RoundView
+from opfl_chain.roles.view.records import RoundView
 
 
 def attempt_at(node: Node, round_: RoundView, block: int) -> int:

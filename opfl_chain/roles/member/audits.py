@@ -10,7 +10,7 @@ from opfl_chain.mpc.replay.replays import Replays
 from opfl_chain.protocol.delivery import Expected
 from opfl_chain.roles.job import Job
 from opfl_chain.roles.model_store import Models
-from opfl_chain.roles.view.view import RoundView
+from opfl_chain.roles.view.records import RoundView
 
 
 class Judging:

@@ -12,7 +12,7 @@ from opfl_chain.roles.member.store import MemberStore
 from opfl_chain.roles.node import Moment, Node
 from opfl_chain.roles.peers import hex_field
 from opfl_chain.roles.round_driver import place_of, turn_of
-from opfl_chain.roles.view.view import RoundView
+from opfl_chain.roles.view.records import RoundView
 from opfl_chain.transport.errors import TransportError
 
 _SIGNATURE_BYTES = 128

@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 
 from opfl_chain.chain.bindings.types import RollEntry as RollEvidence
-from opfl_chain.protocol.bundle import (
-    Bundle,
+from opfl_chain.protocol.bundle import Bundle
+from opfl_chain.protocol.delivery import Claim, Delivery, Expected
+from opfl_chain.protocol.identifiers import Address, ClientIndex
+from opfl_chain.protocol.roll import Roll, RollEntry
+from opfl_chain.protocol.sealing import SealingKey
+from opfl_chain.protocol.unsealing import (
     answer_with_keys,
     contribution_with_keys,
     open_answer,
     open_contribution,
 )
-from opfl_chain.protocol.delivery import Claim, Delivery, Expected
-from opfl_chain.protocol.identifiers import Address, ClientIndex
-from opfl_chain.protocol.roll import Roll, RollEntry
-from opfl_chain.protocol.sealing import SealingKey
 from opfl_chain.roles.member.intake import BundleMissing, Intake
 from opfl_chain.roles.member.messages import Messages
 from opfl_chain.roles.member.newcomers import Newcomers
 from opfl_chain.roles.member.store import MemberStore
 from opfl_chain.roles.node import Node
-from opfl_chain.roles.view.view import RoundView, on_public_roll
+from opfl_chain.roles.view.records import RoundView, on_public_roll
 
 
 class Contributions:

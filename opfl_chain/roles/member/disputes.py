@@ -14,7 +14,8 @@ from opfl_chain.chain.rpc import Rpc
 from opfl_chain.mpc.audit.judge import Rules
 from opfl_chain.mpc.replay.replays import Replays
 from opfl_chain.protocol.audit_exchange import Report, Reveal
-from opfl_chain.protocol.bundle import Bundle, BundleKind, Limits, body_key, context
+from opfl_chain.protocol.bundle import Bundle, context
+from opfl_chain.protocol.bundle_form import BundleKind, Limits
 from opfl_chain.protocol.disputed import DisputedComponent
 from opfl_chain.protocol.echo import Slot, readable, slot_number
 from opfl_chain.protocol.hashing import keccak256
@@ -24,13 +25,15 @@ from opfl_chain.protocol.referee import MOST_COMPONENTS
 from opfl_chain.protocol.roll import Listed, candidates
 from opfl_chain.protocol.sealing import derived_key
 from opfl_chain.protocol.shares import held_indices, holders_of
+from opfl_chain.protocol.unsealing import body_key
 from opfl_chain.roles.job import Job
 from opfl_chain.roles.member.member import Member
 from opfl_chain.roles.member.store import MemberStore
 from opfl_chain.roles.model_store import Models
 from opfl_chain.roles.settings import MemberSettings, NodeError
 from opfl_chain.roles.state import State
-from opfl_chain.roles.view.view import ChainView, RoundView
+from opfl_chain.roles.view.records import RoundView
+from opfl_chain.roles.view.view import ChainView
 
 _STATE: Final = "state.sqlite"
 

@@ -18,7 +18,7 @@ from opfl_chain.roles.member.store import MemberStore
 from opfl_chain.roles.member.sums import MemberSums
 from opfl_chain.roles.model_store import Models
 from opfl_chain.roles.node import Node
-from opfl_chain.roles.view.view import RoundView
+from opfl_chain.roles.view.records import RoundView
 from opfl_chain.transport.routes import Refusal, Request, Response, Route
 
 

@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from opfl_chain.protocol.bundle import BundleKind, input_path
+from opfl_chain.protocol.bundle import input_path
+from opfl_chain.protocol.bundle_form import BundleKind
 from opfl_chain.protocol.echo import Slot, readable, slot_number
 from opfl_chain.protocol.identifiers import Address, ClientIndex
 from opfl_chain.protocol.inputs import is_input_of_round
@@ -25,7 +26,7 @@ from opfl_chain.roles.member.newcomers import Newcomers
 from opfl_chain.roles.member.steps import StepEnds, Steps, parts_of
 from opfl_chain.roles.member.store import MemberStore
 from opfl_chain.roles.node import Moment, Node
-from opfl_chain.roles.view.view import RoundView
+from opfl_chain.roles.view.records import RoundView
 
 PARTS: Final = 16
 """Parts of a hearing. Each of its echoed steps takes two; the rest is for what is between them."""

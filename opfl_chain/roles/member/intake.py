@@ -13,8 +13,9 @@ from typing import Final
 
 from opfl_chain.chain.keys import signer_of
 from opfl_chain.chain.rpc import checksum, tohex, unhex
-from opfl_chain.protocol.bundle import Bundle, BundleKind, Limits, check_bundle
+from opfl_chain.protocol.bundle import Bundle, check_bundle
 from opfl_chain.protocol.bundle import context as bundle_context
+from opfl_chain.protocol.bundle_form import BundleKind, Limits
 from opfl_chain.protocol.delivery import Expected
 from opfl_chain.protocol.errors import ProtocolError
 from opfl_chain.protocol.identifiers import Address
@@ -23,7 +24,7 @@ from opfl_chain.roles.member.requests import round_in, signature_in
 from opfl_chain.roles.member.store import MemberStore, SignedBundle
 from opfl_chain.roles.node import Node
 from opfl_chain.roles.peers import AT_ONCE
-from opfl_chain.roles.view.view import RoundView
+from opfl_chain.roles.view.records import RoundView
 from opfl_chain.transport.errors import TransportError
 from opfl_chain.transport.routes import Refusal, Request, Response, Route
 

@@ -9,7 +9,7 @@ from opfl_chain.protocol.errors import ProtocolError
 from opfl_chain.protocol.proof.closing import Statement
 from opfl_chain.roles.member.hearings import Hearing, Outcomes
 from opfl_chain.roles.node import Moment
-from opfl_chain.roles.view.view import RoundView
+from opfl_chain.roles.view.records import RoundView
 from opfl_chain.transport.routes import Route
 
 

@@ -16,7 +16,6 @@ from opfl_chain.chain.bindings.types import MemberFault
 from opfl_chain.mpc.audit.judge import judge
 from opfl_chain.mpc.audit.resharing import Given
 from opfl_chain.mpc.session.party import Party, PartySession
-from opfl_chain.protocol.bundle import complain, complaint_stands, open_answer
 from opfl_chain.protocol.commitments import Scheme
 from opfl_chain.protocol.delivery import Claim, Delivery
 from opfl_chain.protocol.echo import Common, Slot, readable
@@ -25,13 +24,14 @@ from opfl_chain.protocol.identifiers import Address, ClientIndex
 from opfl_chain.protocol.meeting import Results, agreed_results
 from opfl_chain.protocol.roll import Complaints
 from opfl_chain.protocol.sealing import Complaint
+from opfl_chain.protocol.unsealing import complain, complaint_stands, open_answer
 from opfl_chain.protocol.verdict import Outcome
 from opfl_chain.roles.member.hearings import Hearing, Outcomes
 from opfl_chain.roles.member.joint_audits import JointAudits
 from opfl_chain.roles.member.parts import MemberParts
 from opfl_chain.roles.member.sessions import SessionRunner
 from opfl_chain.roles.node import Moment
-from opfl_chain.roles.view.view import RoundView
+from opfl_chain.roles.view.records import RoundView
 
 _MEETING_END: Final = 11
 """The part of a hearing at whose end a meeting must be over."""

@@ -10,7 +10,7 @@ from opfl_chain.chain.keys import load_bls_key
 from opfl_chain.mpc.session.party import PROGRAM, Party
 from opfl_chain.mpc.session.party_config import PartyConfig
 from opfl_chain.mpc.session.ranks import certificate_name
-from opfl_chain.protocol.bundle import BundleKind
+from opfl_chain.protocol.bundle_form import BundleKind
 from opfl_chain.protocol.delivery import Expected
 from opfl_chain.protocol.echo import Slot
 from opfl_chain.protocol.hashing import keccak256
@@ -43,7 +43,7 @@ from opfl_chain.roles.model_store import Models
 from opfl_chain.roles.node import Moment, Node
 from opfl_chain.roles.round_driver import RoundDriver, place_of
 from opfl_chain.roles.settings import JobUnusable, MemberSettings
-from opfl_chain.roles.view.view import RoundView
+from opfl_chain.roles.view.records import RoundView
 from opfl_chain.rules.registry import rule_of
 from opfl_chain.transport.routes import Route
 

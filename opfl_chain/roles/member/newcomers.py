@@ -16,7 +16,7 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import Final
 
-from opfl_chain.protocol.bundle import BundleKind, body_key, is_body_key
+from opfl_chain.protocol.bundle_form import BundleKind
 from opfl_chain.protocol.errors import MessageError, ProtocolError
 from opfl_chain.protocol.handed_keys import (
     MOST_BYTES,
@@ -28,11 +28,12 @@ from opfl_chain.protocol.identifiers import Address
 from opfl_chain.protocol.roll import Listed, Roll, RollEntry
 from opfl_chain.protocol.sealing import SealingKey
 from opfl_chain.protocol.shares import held_indices
+from opfl_chain.protocol.unsealing import body_key, is_body_key
 from opfl_chain.roles.member.intake import Intake
 from opfl_chain.roles.member.requests import round_in
 from opfl_chain.roles.member.store import MemberStore
 from opfl_chain.roles.node import Node
-from opfl_chain.roles.view.view import RoundView
+from opfl_chain.roles.view.records import RoundView
 from opfl_chain.rules.registry import rule_of
 from opfl_chain.transport.errors import TransportError
 from opfl_chain.transport.routes import Refusal, Request, Response, Route

@@ -25,7 +25,6 @@ from opfl_chain.protocol.audit_exchange import (
     proof_context,
     shirking_seats,
 )
-from opfl_chain.protocol.bundle import complain, complaint_stands
 from opfl_chain.protocol.delivery import Claim, Delivery, check_delivery
 from opfl_chain.protocol.echo import Slot, readable
 from opfl_chain.protocol.errors import DoesNotOpen, OutOfMemory, ProtocolError
@@ -35,13 +34,14 @@ from opfl_chain.protocol.proof.closing import Statement, Tolerance
 from opfl_chain.protocol.proof.folding import Answer
 from opfl_chain.protocol.published_answers import PublishedMessage, encode_round
 from opfl_chain.protocol.sealing import Complaint
+from opfl_chain.protocol.unsealing import complain, complaint_stands
 from opfl_chain.protocol.verdict import Outcome
 from opfl_chain.roles.member.hearings import Hearing, Outcomes
 from opfl_chain.roles.member.joint_audits import JointAudits
 from opfl_chain.roles.member.parts import MemberParts
 from opfl_chain.roles.member.referees import Referees
 from opfl_chain.roles.node import Moment
-from opfl_chain.roles.view.view import RoundView
+from opfl_chain.roles.view.records import RoundView
 from opfl_chain.system.files import append_line
 
 _REFEREE_END: Final = 12

@@ -16,12 +16,7 @@ from typing import Final, TypeVar
 from opfl_chain.chain.keys import signer_of
 from opfl_chain.chain.rpc import tohex
 from opfl_chain.protocol.audit_exchange import RefereeReveal, proof_context
-from opfl_chain.protocol.bundle import (
-    Bundle,
-    body_key,
-    open_answer_component,
-    open_gradient_component,
-)
+from opfl_chain.protocol.bundle import Bundle
 from opfl_chain.protocol.echo import SLOTS_PER_ATTEMPT, Signed, Slot, slot_number
 from opfl_chain.protocol.errors import MessageError, ProtocolError
 from opfl_chain.protocol.identifiers import Address, ClientIndex
@@ -41,6 +36,7 @@ from opfl_chain.protocol.roll import RollEntry
 from opfl_chain.protocol.shares import held_indices
 from opfl_chain.protocol.signatures import SIGNATURE_BYTES
 from opfl_chain.protocol.sums import decode_judged, encode_judged, part_hash
+from opfl_chain.protocol.unsealing import body_key, open_answer_component, open_gradient_component
 from opfl_chain.protocol.verdict import Verdict
 from opfl_chain.roles.member.attempts import as_said
 from opfl_chain.roles.member.hearings import Hearing
@@ -48,7 +44,7 @@ from opfl_chain.roles.member.intake import Intake
 from opfl_chain.roles.member.parts import MemberParts
 from opfl_chain.roles.member.requests import round_in
 from opfl_chain.roles.peers import bytes_field, hex_field
-from opfl_chain.roles.view.view import RoundView
+from opfl_chain.roles.view.records import RoundView
 from opfl_chain.transport.errors import TransportError
 from opfl_chain.transport.routes import Refusal, Request, Response, Route
 

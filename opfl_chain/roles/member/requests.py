@@ -7,7 +7,7 @@ from http import HTTPStatus
 from opfl_chain.chain.rpc import unhex
 from opfl_chain.protocol.identifiers import RoundId, job_and_number
 from opfl_chain.roles.node import Node
-from opfl_chain.roles.view.view import RoundView
+from opfl_chain.roles.view.records import RoundView
 from opfl_chain.transport.routes import Refusal, Request
 
 

@@ -11,13 +11,13 @@ from typing import Final
 
 from opfl_chain.chain.keys import signer_of
 from opfl_chain.chain.rpc import tohex
-from opfl_chain.protocol.bundle import complain, complaint_stands, open_contribution
 from opfl_chain.protocol.echo import Common, Slot, readable
 from opfl_chain.protocol.errors import DoesNotOpen
 from opfl_chain.protocol.identifiers import Address, ClientIndex
 from opfl_chain.protocol.roll import Complaints, Listed, Roll, RollEntry, candidates, exclude
 from opfl_chain.protocol.sealing import SealingKey
 from opfl_chain.protocol.signatures import SIGNATURE_BYTES
+from opfl_chain.protocol.unsealing import complain, complaint_stands, open_contribution
 from opfl_chain.roles.member.contributions import Contributions
 from opfl_chain.roles.member.intake import Intake
 from opfl_chain.roles.member.messages import Messages
@@ -26,7 +26,7 @@ from opfl_chain.roles.member.store import MemberStore
 from opfl_chain.roles.node import Moment, Node
 from opfl_chain.roles.peers import hex_field
 from opfl_chain.roles.round_driver import place_of, turn_of
-from opfl_chain.roles.view.view import ClientView, RoundView
+from opfl_chain.roles.view.records import ClientView, RoundView
 from opfl_chain.transport.errors import TransportError
 
 PARTS: Final = 5

@@ -23,7 +23,7 @@ from opfl_chain.protocol.identifiers import Address
 from opfl_chain.roles.member.messages import Messages
 from opfl_chain.roles.member.store import MemberStore
 from opfl_chain.roles.node import Moment
-from opfl_chain.roles.view.view import RoundView
+from opfl_chain.roles.view.records import RoundView
 
 Convict = Callable[[RoundView, Address, int, tuple[Signed, Signed]], None]
 

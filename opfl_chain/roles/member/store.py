@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from opfl_chain.protocol.bundle import BundleKind
+from opfl_chain.protocol.bundle_form import BundleKind
 from opfl_chain.protocol.echo import Signed
 from opfl_chain.protocol.identifiers import Address, ClientIndex
 from opfl_chain.protocol.roll import RollEntry

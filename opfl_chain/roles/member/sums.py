@@ -37,7 +37,7 @@ from opfl_chain.roles.member.referees import Referees
 from opfl_chain.roles.member.steps import StepEnds, Steps, parts_of
 from opfl_chain.roles.member.store import MemberStore
 from opfl_chain.roles.node import Moment, Node
-from opfl_chain.roles.view.view import RoundView
+from opfl_chain.roles.view.records import RoundView
 from opfl_chain.transport.errors import TransportError
 
 PARTS: Final = 4

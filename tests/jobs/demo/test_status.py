@@ -8,7 +8,7 @@ from opfl_chain.chain.bindings.types import ChargeStatus, Schedule
 from opfl_chain.jobs.demo.page import _when
 from opfl_chain.jobs.demo.status import Mark, mark_of, phase_of
 from opfl_chain.protocol.verdict import Verdict
-from opfl_chain.roles.view.view import ChargeView, ClientView, RollView, RoundView
+from opfl_chain.roles.view.records import ChargeView, ClientView, RollView, RoundView
 
 SCHEDULE = Schedule(
     deliver=20, roll=60, beacon=80, answer=120, attest=280, finalise=360, response=400
