@@ -108,7 +108,7 @@ def audit(
     sizes = [int(size) for size in batches.split(",") if size]
     chosen = kinds.split(",")
     if unknown := [kind for kind in chosen if kind not in KINDS]:
-        raise typer.BadParameter(f"{unknown[0]!r} is not a kind of audit: {', '.join(KINDS)}")
+        raise typer.BadParameter(f"unknown kind of audit {unknown[0]!r}, known: {', '.join(KINDS)}")
     try:
         with Console(stderr=True).status("starting") as status:
             report = bench_audit(
