@@ -185,9 +185,7 @@ class Intake:
         """Store a client's bundle."""
         round_, client = round_in(self._node, request), self._client(request)
         if self._node.moment is None:
-            raise Refusal(
-                HTTPStatus.TOO_EARLY, "this member is reading the chain: try again"
-            )
+            raise Refusal(HTTPStatus.TOO_EARLY, "this member is reading the chain: try again")
         try:
             found = self._checked(round_, client, request.body, signature_in(request))
         except ProtocolError as error:
