@@ -31,7 +31,7 @@ from opfl_chain.protocol.verdict import Verdict
 from opfl_chain.roles.job import Job
 from opfl_chain.roles.view.view import ChainView
 from opfl_chain.system.closing import Closing
-from opfl_chain.system.template import can_fork
+from opfl_chain.system.template import Template, can_fork
 from opfl_chain.transport.client import HttpClient
 
 _PAUSE_SECONDS = 0.02
@@ -47,8 +47,16 @@ Tell = Callable[[str], None]
 class Localnet(Closing):
     """`with Localnet(plan, folder) as net: net.start(); net.run()`"""
 
-    def __init__(self, plan: Plan, folder: Path, tell: Tell = lambda text: None) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        folder: Path,
+        tell: Tell = lambda text: None,
+        template: Template | None = None,
+    ) -> None:
+        """`template` may serve several jobs; without it, the job loads one of its own."""
         self.plan = plan
+        self._template = template
         self.folder = folder
         self._tell = tell
         self._open = ExitStack()
@@ -69,8 +77,8 @@ class Localnet(Closing):
     def _prepare(self) -> None:
         """Set up the chain, contracts, job and everybody's files, without starting anybody."""
         plan = self.plan
-        template = None
-        if can_fork():  # first, because it loads while the rest is set up
+        template = self._template
+        if template is None and can_fork():  # first, because it loads while the rest is set up
             template = template_of_daemons(self.folder / "template.log")
             self._open.enter_context(template)
         self._tell("compiling contracts and replays")
