@@ -100,7 +100,7 @@ class Newcomers:
         for client in clients:
             if client in contents:
                 self.hand_over(heard, BundleKind.CONTRIBUTION, client, contents[client])
-            answers.collect(heard, client, list(seats))
+            answers.collect(heard, (client,), list(seats))
             for content in answers.hashes(heard).get(client, []):
                 self.hand_over(heard, BundleKind.ANSWER, client, content)
 

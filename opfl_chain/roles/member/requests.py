@@ -22,7 +22,7 @@ def round_in(node: Node, request: Request) -> RoundView:
         job, number = job_and_number(RoundId(int(text)))
         if job == node.job.id and (found := node.view.round(number)):
             return found
-    raise Refusal(HTTPStatus.NOT_FOUND, f"this daemon does not know round {text!r:.40} yet")
+    raise Refusal(HTTPStatus.NOT_FOUND, f"there is no round {text!r:.40} here yet")
 
 
 def signature_in(request: Request) -> bytes:
