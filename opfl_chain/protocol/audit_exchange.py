@@ -277,7 +277,7 @@ class Conclusion:
     """The end of one audit, as far as it has come."""
 
     outcome: Outcome | None
-    """None as long as a referee must settle it: the client has not passed, and is not charged."""
+    """The outcome; None until a referee settles it: the client neither passes nor is charged."""
     disputes: tuple[Dispute, ...] = ()
     unconfirmed: tuple[int, ...] = ()
     """The components that fewer than two have answered for."""

@@ -49,9 +49,9 @@ class TamperedMessages:
     name: str
     said: Mapping[int, Said]
     aims_at_verdict: bool = False
-    """It would turn the verdict around if the two holders' answers were not compared."""
+    """True if it would reverse the verdict, were the two holders' answers not compared."""
     guess: Guess | None = None
-    """It would make the verdict tell whether a guess at a secret is right."""
+    """The guess at a secret that the verdict would confirm or refute."""
 
 
 class Tampering:

@@ -22,11 +22,11 @@ class End:
     """The end of an audit at one honest member."""
 
     accepted: bool | None
-    """None if it is undecided, though a standby was asked."""
+    """The verdict; None if the audit is undecided although a standby was asked."""
     named: tuple[int, ...] = ()
     """Members that pay: for a lie, for absence, or for saying two things."""
     is_settled: bool = False
-    """A standby was asked."""
+    """True if a standby was asked."""
 
 
 @dataclass(frozen=True)
