@@ -33,6 +33,7 @@ settings.load_profile("reproducible")
 
 LONG = (
     "e2e",
+    "model/test_protocol_model.py",
     "cli/test_demo.py",
     "mpc/test_party_failures.py",
     "cli/test_job.py",
