@@ -59,6 +59,9 @@ class Hearing:
         return parts_of(self.start, self.end, PARTS)[index]
 
 
+_ROUNDS_KEPT: Final = 16
+"""Rounds of which a member remembers the answers that it checked."""
+
 Outcomes = Mapping[Address, Outcome | None]
 """Ends of audits; None if they could not be decided."""
 
@@ -83,6 +86,8 @@ class Answers:
         self._intake = intake
         self._contributions = contributions
         self._newcomers = newcomers
+        self._of_input: dict[bytes, dict[tuple[Address, bytes], bool]] = {}
+        """Findings on answers, true if they are of the committed input; reading them takes long."""
 
     def refusal(self, round_: RoundView, client: Address) -> str | None:
         """Say why no answer of a client is taken, or None."""
@@ -153,10 +158,17 @@ class Answers:
         """Return whether an answer is of the committed input, and not known not to open."""
         if self._store.is_invalid_answer(round_.opening, client, content_hash):
             return False
-        bundle = self._intake.required(round_, client, content_hash)
-        path = input_path(bundle, self._intake.expected(round_))
-        root = self._node.view.clients()[client].root
-        return is_input_of_round(root, round_.number, bundle.commitment, list(path))
+        known = self._of_input.setdefault(round_.opening, {})
+        if (client, content_hash) not in known:
+            bundle = self._intake.required(round_, client, content_hash)
+            path = input_path(bundle, self._intake.expected(round_))
+            root = self._node.view.clients()[client].root
+            known[client, content_hash] = is_input_of_round(
+                root, round_.number, bundle.commitment, list(path)
+            )
+            for opening in list(self._of_input)[:-_ROUNDS_KEPT]:
+                del self._of_input[opening]
+        return known[client, content_hash]
 
     def _index(self, client: Address) -> ClientIndex:
         return self._node.view.clients()[client].index

@@ -83,7 +83,7 @@ class Intake:
         return self._store.bundle_hashes(round_.opening, self._kind)
 
     def has(self, round_: RoundView, client: Address, content_hash: bytes) -> bool:
-        return self.signed(round_, client, content_hash) is not None
+        return self._store.has_bundle(round_.opening, self._kind, client, content_hash)
 
     def signed(
         self, round_: RoundView, client: Address, content_hash: bytes

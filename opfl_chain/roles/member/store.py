@@ -125,6 +125,20 @@ class MemberStore:
         )
         return SignedBundle(*row) if row else None
 
+    def has_bundle(
+        self, opening: bytes, kind: BundleKind, client: Address, content_hash: bytes
+    ) -> bool:
+        """Return whether a bundle is stored, without reading its megabytes."""
+        found = self._state.one(
+            "SELECT 1 FROM bundles"
+            " WHERE opening = ? AND kind = ? AND client = ? AND content_hash = ?",
+            opening,
+            int(kind),
+            client,
+            content_hash,
+        )
+        return found is not None
+
     def bundle_hashes(self, opening: bytes, kind: BundleKind) -> dict[Address, list[bytes]]:
         """Content hashes of all bundles of a kind, by client, the smallest first."""
         found: dict[Address, list[bytes]] = {}
