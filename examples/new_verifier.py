@@ -1,6 +1,6 @@
 """A new verifier: a check of gradients in the clear, to compare with audits.
 
-To have it in the tables of `opfl evaluate lab`, install a package with the entry point
+To have it in the tables of `opfl evaluate`, install a package with the entry point
 `sign-agreement = "my_package:SignAgreement"` in the group `opfl_chain.verifiers`.
 """
 

@@ -23,23 +23,52 @@ def steps(walk: str) -> list[tuple[str, str]]:
     return re.findall(r"^\d+\. `([\w/.]+):([\w.]+)`", WALKS[walk], re.MULTILINE)
 
 
-def functions_of(path: Path) -> set[str]:
+def functions_of(file: str) -> dict[str, ast.FunctionDef]:
     """Functions by their qualified names."""
-    found = set()
-    for node in ast.parse(path.read_text()).body:
+    found = {}
+    for node in ast.parse((PACKAGE / file).read_text()).body:
         if isinstance(node, ast.FunctionDef):
-            found.add(node.name)
+            found[node.name] = node
         elif isinstance(node, ast.ClassDef):
             methods = (each for each in node.body if isinstance(each, ast.FunctionDef))
-            found |= {f"{node.name}.{each.name}" for each in methods}
+            found |= {f"{node.name}.{each.name}": each for each in methods}
     return found
+
+
+def names_in(function: ast.FunctionDef) -> set[str]:
+    nodes = list(ast.walk(function))
+    plain = {node.id for node in nodes if isinstance(node, ast.Name)}
+    return plain | {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+
+
+def names_reached(file: str, function: str) -> set[str]:
+    """Names that a function uses, by itself or through others of its file."""
+    functions = functions_of(file)
+    waiting, seen, reached = [function], {function}, set()
+    while waiting:
+        reached |= names_in(functions[waiting.pop()])
+        found = {each for each in functions if each.rpartition(".")[2] in reached} - seen
+        seen |= found
+        waiting += found
+    return reached
 
 
 @pytest.mark.parametrize("walk", MOST_HOPS)
 def test_walks_name_functions_that_exist(walk: str) -> None:
     assert len(steps(walk)) == len(WALKS[walk].splitlines())
     for file, function in steps(walk):
-        assert function in functions_of(PACKAGE / file), f"{file} has no {function}"
+        assert function in functions_of(file), f"{file} has no {function}"
+
+
+@pytest.mark.parametrize("walk", MOST_HOPS)
+def test_functions_of_walks_are_called_by_those_above_them(walk: str) -> None:
+    """A line that says how its function is reached needs no call."""
+    reached: set[str] = set()
+    for line, (file, function) in zip(WALKS[walk].splitlines(), steps(walk), strict=True):
+        is_explained = not re.fullmatch(r"\d+\. `[^`]+`", line)
+        is_called = function.rpartition(".")[2] in reached
+        assert is_called or is_explained or not reached, line
+        reached |= names_reached(file, function)
 
 
 @pytest.mark.parametrize(("walk", "most"), MOST_HOPS.items())

@@ -54,9 +54,9 @@ class Holder:
     member: Address
     answer: Answer
     lies: bool
-    """Its answer is not the one that follows from the component."""
+    """True if its answer does not follow from the component."""
     breaks_commitment: bool
-    """It revealed other words than it had committed to."""
+    """True if it revealed other words than it had committed to."""
     messages: tuple[PublishedMessage, PublishedMessage]
     """Its signed report and words."""
 

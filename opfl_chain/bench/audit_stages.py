@@ -29,14 +29,9 @@ from opfl_chain.lab.sample_step import (
 from opfl_chain.mpc.audit.checks import InputRules
 from opfl_chain.mpc.audit.contribution import Contribution, TreeOpening, replay_inputs
 from opfl_chain.mpc.local import Committee
+from opfl_chain.mpc.replay.arrays import EXAMPLES, GRADIENT, TARGETS
 from opfl_chain.mpc.replay.compiler import ExecutableCache
-from opfl_chain.mpc.replay.programs import (
-    EXAMPLES,
-    GRADIENT,
-    TARGETS,
-    guided_replay_program,
-    replay_program,
-)
+from opfl_chain.mpc.replay.programs import guided_replay_program, replay_program
 from opfl_chain.mpc.session.executable import Executable, MpcOptions
 from opfl_chain.mpc.session.ranks import MEMBERS
 from opfl_chain.mpc.session.session import Session

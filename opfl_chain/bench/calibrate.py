@@ -18,9 +18,9 @@ from opfl_chain.learning.data.datasets import synthetic_dataset
 from opfl_chain.learning.model import Model
 from opfl_chain.learning.registry import model_of
 from opfl_chain.mpc.local import Committee, LocalCommittee
+from opfl_chain.mpc.replay.arrays import EXAMPLES, TARGETS
 from opfl_chain.mpc.replay.compiler import ExecutableCache
 from opfl_chain.mpc.replay.default_policy import default_policy
-from opfl_chain.mpc.replay.programs import EXAMPLES, TARGETS
 from opfl_chain.mpc.session.executable import Executable, MpcOptions
 from opfl_chain.mpc.session.session import Session
 from opfl_chain.mpc.session.shares import arithmetic_share

@@ -18,6 +18,7 @@ from opfl_chain.jobs.localnet.localnet import Localnet
 from opfl_chain.jobs.localnet.outcome import ACQUITTED, LEFT_OUT, OUTSIDE, PASSED, JobOutcome
 from opfl_chain.jobs.localnet.plan import Plan
 from opfl_chain.render.text import markdown_table
+from opfl_chain.system.template import Template
 
 LONGEST_DELAY = 1.0
 """Seconds. The activity of a daemon at that time is up to the machine: nothing may depend on it."""
@@ -174,12 +175,14 @@ class FaultRun:
         }
 
 
-def run_with_faults(seed: int, tell: Tell = lambda text: None) -> FaultRun:
+def run_with_faults(
+    seed: int, tell: Tell = lambda text: None, template: Template | None = None
+) -> FaultRun:
     """Play one job, kill daemons as the seed draws, and compare the outcome with the right one."""
     folder = Path(tempfile.mkdtemp(prefix=f"opfl-faults-{seed}-"))
     plan, started = plan_of(seed), time.monotonic()
     stuck, outcome = None, None
-    with Localnet(plan, folder, tell) as net:
+    with Localnet(plan, folder, tell, template) as net:
         killer = Killer(net, draw_kills(seed, list(net.daemons), plan.rounds))
         try:
             net.start(killer)

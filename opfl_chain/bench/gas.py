@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from eth_utils.crypto import keccak
 
 from opfl_chain.chain.bindings.types import MemberFault, Outcome, Role
 from opfl_chain.chain.contracts.contract import Receipt
+from opfl_chain.chain.devnet import Backend, start_devnet
 from opfl_chain.chain.terms import DEPOSIT
-from opfl_chain.jobs.contract_demo.contract_job import ContractJob, model_hash
+from opfl_chain.jobs.contract_demo.contract_job import (
+    ACCOUNTS_BESIDE_CLIENTS,
+    ContractJob,
+    model_hash,
+)
 from opfl_chain.protocol.identifiers import ClientIndex, JobId, RoundId
 from opfl_chain.protocol.verdict import Verdict
+from opfl_chain.render.text import gas_in_words, markdown_table
 
 CLIENTS = 8
 CLAIMED_ROUNDS = 4
 """Rounds that one claim is measured for, besides a claim for one."""
+_PAGE = """\
+# Gas per role and round
+
+`make gas` generates this page from transaction receipts on a fresh Anvil (Prague). A figure is the
+gas of the whole transaction, including the base cost of 21,000.
+
+"""
+GAS_COLUMNS = ("role", "action", "when", ">gas")
 
 
 @dataclass(frozen=True)
@@ -157,3 +174,21 @@ class GasMeter:
 
     def _note(self, role: str, action: str, when: str, receipt: Receipt) -> None:
         self._costs.append(GasCost(role, action, when, receipt.gas_used))
+
+
+def measured_costs(chain: Backend) -> list[GasCost]:
+    """Measure the costs on a fresh chain, and return them sorted by role."""
+    with (
+        start_devnet(chain, accounts=CLIENTS + ACCOUNTS_BESIDE_CLIENTS) as devnet,
+        tempfile.TemporaryDirectory(prefix="opfl-gas-") as folder,
+        ContractJob(devnet.rpc, devnet.accounts, devnet.mine, Path(folder)) as actors,
+    ):
+        return sorted(GasMeter(actors).measure(), key=lambda cost: cost.role)
+
+
+def gas_rows(costs: Sequence[GasCost]) -> list[tuple[str, ...]]:
+    return [(cost.role, cost.action, cost.when, gas_in_words(cost.gas)) for cost in costs]
+
+
+def gas_page(costs: Sequence[GasCost]) -> str:
+    return f"{_PAGE}{markdown_table(GAS_COLUMNS, gas_rows(costs), tight=True)}\n"

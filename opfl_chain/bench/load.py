@@ -259,7 +259,7 @@ class _LoadedJob:
         before = self._net.view.round(round_.number - 1) if round_.number else None
         since = self._net.job.enrolment_end if before is None else before.over_at
         if since is None or round_.over_at is None:
-            raise NoProgress(f"round {round_.number} has no end")
+            raise NoProgress(f"round {round_.number} did not end")
         rpc, used = self._net.devnet.rpc, {"server": 0, "members": 0}
         server = self._net.addresses["server"].lower()
         for number in range(since + 1, round_.over_at + 1):

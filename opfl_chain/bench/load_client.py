@@ -92,7 +92,7 @@ class LoadClient:
             name = certificate_name(roster.index(member))
             answer = self._post(http, urls[member], name, round_, body, signature)
             if unhex(json.loads(answer)["content_hash"]) != content_hash:
-                raise BundleLost(f"{name} acknowledged another bundle than that of {client}")
+                raise BundleLost(f"{name} acknowledged a bundle that {client} did not send")
         return [len(body)] * len(view.seats_of(round_))
 
     def _post(

@@ -17,7 +17,8 @@ from jax import lax
 from opfl_chain.circuits import keccak
 from opfl_chain.learning.model import Model
 from opfl_chain.learning.operations.table import Operations
-from opfl_chain.mpc.replay.programs import EXAMPLES, GRADIENT, TARGETS, Program, public, secret
+from opfl_chain.mpc.replay.arrays import EXAMPLES, GRADIENT, TARGETS
+from opfl_chain.mpc.replay.programs import Program, public, secret
 from opfl_chain.rules.paper import PaperBoundary
 from opfl_chain.rules.quantiles import need
 

@@ -11,12 +11,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from opfl_chain.bench.gas import CLIENTS, GasCost, GasMeter
-from opfl_chain.chain.devnet import Backend, start_devnet
+from opfl_chain.bench.gas import GAS_COLUMNS, gas_page, gas_rows, measured_costs
 from opfl_chain.cli.options import Chain, JsonFile, write_json
-from opfl_chain.jobs.contract_demo.contract_job import ACCOUNTS_BESIDE_CLIENTS, ContractJob
 from opfl_chain.render.text import (
-    gas_in_words,
     markdown_table,
     megabytes,
     replace_section,
@@ -25,15 +22,6 @@ from opfl_chain.render.text import (
 from opfl_chain.system.files import write_atomically
 
 bench = typer.Typer(help="Run benchmarks on this machine.", no_args_is_help=True)
-
-GAS_PAGE = """\
-# Gas per role and round
-
-`make gas` generates this page from transaction receipts on a fresh Anvil (Prague). A figure is the
-gas of the whole transaction, including the base cost of 21,000.
-
-"""
-GAS_COLUMNS = ("role", "action", "when", ">gas")
 
 Page = Annotated[
     Path | None,
@@ -63,12 +51,12 @@ def gas(
     without pairs, the beacon as aggregate and as partial signatures, claims,
     charges, penalties, a change of seats, withdrawals.
     """
-    costs = measure(chain)
+    with Console(stderr=True).status("measuring"):
+        costs = measured_costs(chain)
     Console().print(terminal_table(GAS_COLUMNS, gas_rows(costs)))
     write_json(json_file, [cost.report for cost in costs])
     if markdown is not None:
-        table = markdown_table(GAS_COLUMNS, gas_rows(costs), tight=True)
-        write_atomically(markdown, f"{GAS_PAGE}{table}\n")
+        write_atomically(markdown, gas_page(costs))
 
 
 @bench.command()
@@ -108,7 +96,7 @@ def audit(
     sizes = [int(size) for size in batches.split(",") if size]
     chosen = kinds.split(",")
     if unknown := [kind for kind in chosen if kind not in KINDS]:
-        raise typer.BadParameter(f"{unknown[0]!r} is not a kind of audit: {', '.join(KINDS)}")
+        raise typer.BadParameter(f"unknown kind of audit {unknown[0]!r}, known: {', '.join(KINDS)}")
     try:
         with Console(stderr=True).status("starting") as status:
             report = bench_audit(
@@ -416,18 +404,3 @@ def kinds_table(report: dict[str, Any]) -> Table:
     )
     title = "everything that an audit costs"
     return terminal_table(KIND_COLUMNS, kind_rows(report), title=title, caption=caption)
-
-
-def measure(chain: Backend) -> list[GasCost]:
-    """Measure the costs on a fresh chain, and return them sorted by role."""
-    with (
-        Console(stderr=True).status("measuring"),
-        start_devnet(chain, accounts=CLIENTS + ACCOUNTS_BESIDE_CLIENTS) as devnet,
-        tempfile.TemporaryDirectory(prefix="opfl-gas-") as folder,
-        ContractJob(devnet.rpc, devnet.accounts, devnet.mine, Path(folder)) as actors,
-    ):
-        return sorted(GasMeter(actors).measure(), key=lambda cost: cost.role)
-
-
-def gas_rows(costs: list[GasCost]) -> list[tuple[str, ...]]:
-    return [(cost.role, cost.action, cost.when, gas_in_words(cost.gas)) for cost in costs]

@@ -29,11 +29,11 @@ def stake(
     saved_cost: Annotated[
         float,
         typer.Option(
-            metavar="C", help="Cost of a contribution that a cheat saves; the unit of the rest."
+            metavar="C", help="Cost of a contribution, which a cheat saves; unit of all amounts."
         ),
     ] = 1.0,
     outside_gain: Annotated[
-        float, typer.Option(metavar="G", help="What somebody else gives for a cheat.")
+        float, typer.Option(metavar="G", help="Payment by a third party for a cheat.")
     ] = 0.0,
     pay: Annotated[float, typer.Option(metavar="U", help="Pay of an accepted contribution.")] = 0.0,
     honest_rejection: Annotated[

@@ -106,7 +106,8 @@ class Results:
             raise errors.ResultMissing(self.folder, name)
         found = _read(self._path(name))
         if found.get("name") != name:
-            raise errors.ResultDamaged(self._path(name), f"it is a report of {found.get('name')!r}")
+            other = f"it is the report of {found.get('name')!r}"
+            raise errors.ResultDamaged(self._path(name), other)
         return found
 
     def finish(self, name: str, report: Report) -> None:

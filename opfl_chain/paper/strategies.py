@@ -41,7 +41,7 @@ class Act:
     answers_to: frozenset[int] = ALL
     """Seats that the client sends its answer to."""
     leaves: bool = False
-    """It has asked for its deposit as soon as it had contributed."""
+    """True if it asks for its deposit right after its contribution."""
     member: str = "honest"
     """The member in seat 0 is `honest`, or for the client `silent`, or `lies`."""
 
@@ -138,7 +138,7 @@ class Strategy:
     cheats_in: range
     """The rounds in which it saves the computation."""
     acts: tuple[Act, ...] = (Act(),)
-    """It takes the one that costs least."""
+    """The options after a cheat, of which it takes the cheapest."""
 
     def price(self, rules: AuditRules) -> float:
         """Return the part of the deposit that an audit of a cheat costs."""

@@ -127,10 +127,10 @@ class Report:
         subject: bytes | None = None,
         clients: Collection[ClientIndex] | None = None,
     ) -> Report:
-        """Read the report of a member. A reader that knows what it must be about says so."""
+        """Read the report of a member, and require its subject and clients if they are given."""
         count, body = _opened(data, _REPORT_MAGIC, seat)
         if len(body) < HASH_BYTES:
-            raise MessageError("the report ends in its subject")
+            raise MessageError("the report is truncated in its subject")
         stated, body = body[:HASH_BYTES], body[HASH_BYTES:]
         if subject is not None and stated != subject:
             raise MessageError(
@@ -154,13 +154,13 @@ def _encode_row(client: ClientIndex, row: Row) -> bytes:
 
 def _decode_row(data: bytes, seat: int) -> tuple[ClientIndex, Row, bytes]:
     if len(data) < _ROW_HEAD.size:
-        raise MessageError("the report ends in a row")
+        raise MessageError("the report is truncated in a row")
     client, kind = _ROW_HEAD.unpack_from(data)
     if kind not in _ROW_BYTES:
         raise MessageError(f"the report has a row of unknown kind {kind}")
     end = _ROW_HEAD.size + _ROW_BYTES[kind]
     if len(data) < end:
-        raise MessageError("the report ends in a row")
+        raise MessageError("the report is truncated in a row")
     content, rest = data[_ROW_HEAD.size : end], data[end:]
     if kind == _FOUND:
         return client, ReportRow(content), rest
@@ -260,7 +260,7 @@ def _check_client(
     if client <= last:
         raise MessageError(f"clients must increase: {client} follows {last}")
     if clients is not None and client not in clients:
-        raise MessageError(f"client {client} is not one that the session is about")
+        raise MessageError(f"client {client} is not a subject of this session")
 
 
 @dataclass(frozen=True)
@@ -277,7 +277,7 @@ class Conclusion:
     """The end of one audit, as far as it has come."""
 
     outcome: Outcome | None
-    """None as long as a referee must settle it: the client has not passed, and is not charged."""
+    """The outcome; None until a referee settles it: the client neither passes nor is charged."""
     disputes: tuple[Dispute, ...] = ()
     unconfirmed: tuple[int, ...] = ()
     """The components that fewer than two have answered for."""

@@ -98,7 +98,7 @@ class Bundle:
     knowledge: bytes
     """The proof that the client knows the secret of its ephemeral key."""
     envelopes: tuple[bytes, ...]
-    """For each component, its key as sealed to the two holders, in the order of their seats."""
+    """The key of each component, sealed to its two holders in the order of their seats."""
     bodies: tuple[bytes, bytes, bytes] = field(repr=False)
 
     def __post_init__(self) -> None:

@@ -34,13 +34,13 @@ class Slot(IntEnum):
     LIST = 1
     """The contributions that it has."""
     COMPLAINTS = 3
-    """About contributions that it cannot open."""
+    """Complaints about contributions that it cannot open."""
     ANSWERS = 5
     """The answers of audited clients that it has."""
     REPORT = 7
     """Findings about the answers, and commitments to its own words about them."""
     REVEAL = 9
-    """Those words."""
+    """The words that the report committed to."""
     SUM = 11
     """The hashes of its components of the sum."""
     REFEREE = 13

@@ -38,7 +38,7 @@ class Results:
             return None
         header = _HEADER.pack(_MAGIC, _VERSION, 1)
         if data[: len(header)] != header:
-            raise MessageError("the message has no results of a meeting")
+            raise MessageError("the message does not hold results of a meeting")
         passes = data[len(header) :]
         found = cls(frozenset(Verdict.decode(passes).passed))
         if found.encode() != data:

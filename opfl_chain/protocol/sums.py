@@ -50,7 +50,9 @@ def decode_parts(data: bytes) -> Stated:
         raise MessageError(f"parts of a sum take {_PARTS.size} bytes, these have {len(data):,}")
     magic, version, own, following = _PARTS.unpack(data)
     if (magic, version) != (_PARTS_MAGIC, _VERSION):
-        raise MessageError(f"the message starts with {magic!r} and version {version}, not a sum's")
+        raise MessageError(
+            f"the message starts with {magic!r} and version {version}: it is not about a sum"
+        )
     return own, following
 
 
@@ -67,9 +69,11 @@ def decode_judged(data: bytes) -> dict[int, bytes]:
     """Read a standby's hashes of components of the sum, by component."""
     count, left = divmod(len(data) - _REFEREE.size, _REFEREE_ROW.size)
     if left or not 0 <= count <= COMPONENTS:
-        raise MessageError(f"the message of {len(data):,} bytes has no hashes of a referee")
+        raise MessageError(f"a message of {len(data):,} bytes cannot hold the hashes of a referee")
     if data[: _REFEREE.size] != _REFEREE.pack(_REFEREE_MAGIC, _VERSION, count):
-        raise MessageError(f"the message starts with {data[: _REFEREE.size]!r}, not a referee's")
+        raise MessageError(
+            f"the message starts with {data[: _REFEREE.size]!r}: it is not of a referee"
+        )
     rows = list(_REFEREE_ROW.iter_unpack(data[_REFEREE.size :]))
     indices = [index for index, _ in rows]
     if indices != sorted(set(indices) & set(range(COMPONENTS))):

@@ -105,10 +105,16 @@ def light_table(
     *,
     title: str | None = None,
     dense: bool = False,
+    edge: bool = True,
 ) -> Table:
-    """Return a table without a frame, for output among other lines; `dense` saves columns."""
+    """Return a table without a frame, for output among other lines.
+
+    `dense` saves columns; without an `edge` it has no empty lines around it.
+    """
     padding = (0, 1, 0, 0) if dense else (0, 1, 0, 1)
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=padding)
+    table = Table(
+        title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=padding, show_edge=edge
+    )
     return _filled(table, columns, rows)
 
 

@@ -37,7 +37,7 @@ LEAST_UNITS = 16
 LEAST_MASK_TOLERANCE = 64
 """1.5e-5, in quanta. A cheat may choose the masks of values this close to zero."""
 LEAST_CEILING_TOLERANCE = 256
-"""In quanta. Subtracting a constant from all logits changes nothing, so this may be wide."""
+"""Quanta. Subtracting a constant from all logits changes nothing, so this may be wide."""
 
 MEASURE = Measure()
 

@@ -78,7 +78,7 @@ class Template(Closing):
     """Starts loading on construction, and does not wait for it.
 
     `program` is `module:function`, which takes its arguments from `sys.argv`. `modules` are loaded
-    beforehand.
+    beforehand; of `module:function`, the function is called as well.
     """
 
     def __init__(
@@ -202,8 +202,12 @@ def main() -> None:
     # Ctrl-C reaches the starter, which decides when its processes end.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     module, _, name = program.partition(":")
-    for each in (module, *modules):
-        import_module(each)
+    import_module(module)
+    for each in modules:
+        place, _, prepare = each.partition(":")
+        loaded = import_module(place)
+        if prepare:
+            getattr(loaded, prepare)()
     gc.collect()
     gc.freeze()  # a collection in a copy would write to, and so copy, all shared memory
     arguments = serve(socket.socket(fileno=int(descriptor)), int(starter))

@@ -30,7 +30,7 @@ class Session:
     """The messages of one session that can be read and are about the same facts."""
 
     reports: Mapping[int, Report]
-    """By seat."""
+    """Reports by seat."""
     reveals: Mapping[int, Reveal]
     referee: RefereeReveal | None
     unusable: Mapping[Address, str] = field(default_factory=dict)

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from opfl_chain.bench.tampering import attacks, runs
-from opfl_chain.bench.tampering.attacks import Attack, Said, Tampering
+from opfl_chain.bench.tampering.attacks import Said, TamperedMessages, Tampering
 from opfl_chain.bench.tampering.audits import Played, audit, uncompared
 from opfl_chain.bench.tampering.contributions import Proved, proved
 from opfl_chain.bench.tampering.leak import leak_runs
@@ -41,11 +41,11 @@ def forged() -> Proved:
     return proved(LENET_61706, "forging", "false polynomials", 1)
 
 
-def untampered(contribution: Proved) -> Attack:
+def untampered(contribution: Proved) -> TamperedMessages:
     tampering = Tampering(contribution, LIAR, 0)
     report = contribution.report(LIAR).encode()
     sheet = tampering._sheet(contribution.answers[LIAR].encode())
-    return Attack("none", {peer: Said(report, sheet) for peer in peers_of(LIAR)})
+    return TamperedMessages("none", {peer: Said(report, sheet) for peer in peers_of(LIAR)})
 
 
 def test_without_tampering_the_verdict_is_right(honest: Proved, forged: Proved) -> None:

@@ -5,11 +5,24 @@ from contextlib import contextmanager
 
 import pytest
 
+from opfl_chain.jobs.localnet.daemon import template_of_daemons
+from opfl_chain.system.template import can_fork
+
 
 def pytest_generate_tests(metafunc):
     """Make a test of every attack that a job plays by name."""
     if "attack_name" in metafunc.fixturenames:
         metafunc.parametrize("attack_name", metafunc.cls.attacks)
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory):
+    """Load what daemons need once for all jobs; tests of the demo have jobs that load their own."""
+    if not can_fork():
+        yield None
+        return
+    with template_of_daemons(tmp_path_factory.mktemp("template") / "template.log") as found:
+        yield found
 
 
 @pytest.fixture(scope="session")

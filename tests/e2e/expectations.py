@@ -21,9 +21,9 @@ class EveryJob:
     """Rounds without a result."""
 
     @pytest.fixture(scope="class")
-    def played(self, request, tmp_path_factory, one_at_a_time) -> Played:
+    def played(self, request, tmp_path_factory, one_at_a_time, template) -> Played:
         with one_at_a_time():
-            return play(request.cls.scenario, tmp_path_factory.mktemp("job"))
+            return play(request.cls.scenario, tmp_path_factory.mktemp("job"), template)
 
     @pytest.fixture
     def outcome(self, played):

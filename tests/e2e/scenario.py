@@ -12,6 +12,7 @@ from opfl_chain.jobs.localnet.localnet import Localnet
 from opfl_chain.jobs.localnet.outcome import JobOutcome
 from opfl_chain.jobs.localnet.plan import Plan
 from opfl_chain.roles.member.proved_audits import ANSWERS_FILE
+from opfl_chain.system.template import Template
 from opfl_chain.trail import Report
 from opfl_chain.trail.answers import check_published
 
@@ -91,8 +92,11 @@ class Played:
         return [json.loads(line) for line in lines if line.startswith("{")]
 
 
-def play(scenario: Scenario, folder: Path) -> Played:
-    with Localnet(scenario.plan, folder) as net, closing(scenario.meanwhile(net)) as each:
+def play(scenario: Scenario, folder: Path, template: Template | None = None) -> Played:
+    with (
+        Localnet(scenario.plan, folder, template=template) as net,
+        closing(scenario.meanwhile(net)) as each,
+    ):
         net.start(each)
         net.run(each)
         outcome = JobOutcome.of(net)

@@ -16,8 +16,10 @@ def test_same_seed_draws_the_same_kills_and_others_draw_others():
 
 
 @pytest.mark.parametrize("seed", [6])
-def test_killed_and_restarted_daemons_change_no_verdict_and_lose_no_wei(seed, one_at_a_time):
+def test_killed_and_restarted_daemons_change_no_verdict_and_lose_no_wei(
+    seed, one_at_a_time, template
+):
     with one_at_a_time():
-        run = run_with_faults(seed)
+        run = run_with_faults(seed, template=template)
     assert run.kills
     assert run.is_right, run.report

@@ -31,6 +31,7 @@ def test_shapes_are_those_of_the_jax_form(model):
     [
         ("roles.client.client", "jax"),
         ("roles.member.member", "torch"),
+        ("mpc.audit.judge", "jax"),
         ("roles.client.client", "opfl_chain.adversaries"),
         ("roles.member.member", "opfl_chain.adversaries"),
         ("roles.server.server", "opfl_chain.adversaries"),

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from itertools import chain, product
 from typing import Final
 
-from model_choices import Choose
+from model_choices import Choose, changed
 from model_roll import agreed_list
 from model_world import (
     MEETING,
@@ -65,7 +64,7 @@ def answer(state: State, choose: Choose, rules: Rules) -> State:
             state.honest_seats, choose(f"{client} answers", options), strict=True
         ):
             heard[seat].update({sent} if sent is not None else ())
-    return replace(state, heard=tuple(map(frozenset, heard)), away=frozenset(away))
+    return changed(state, heard=tuple(map(frozenset, heard)), away=frozenset(away))
 
 
 @cache
@@ -88,7 +87,7 @@ def agree_answers(state: State, choose: Choose, rules: Rules) -> State:
     """Members list the answers that they have; of several the one with the smallest hash counts."""
     clients = sorted(state.audited) if state.attempt == 0 else list(state.subjects)
     if not clients:
-        return replace(state, answers=(), heard=())
+        return changed(state, answers=(), heard=())
     held = [
         frozenset(each for each in bundles if each.client in clients and each not in state.invalid)
         for bundles in state.heard
@@ -102,7 +101,7 @@ def agree_answers(state: State, choose: Choose, rules: Rules) -> State:
         return fail(state, "HOLD an honest member lacks an answer that counts")
     answers = tuple(sorted(here[each] for each in named.values()))
     # Whatever a rogue sent it may send again, so that nothing is lost if it is forgotten here.
-    return replace(state, answers=answers, heard=())
+    return changed(state, answers=answers, heard=())
 
 
 # --- reports and words
@@ -125,9 +124,9 @@ def report(state: State, choose: Choose, rules: Rules) -> State:
         for each, row in zip(state.answers, _said(values, seat) or (), strict=False)
         if row == "complaint" and seat in each.spoilt
     }
-    state = replace(state, plan=plan, complained=frozenset(complained))
+    state = changed(state, plan=plan, complained=frozenset(complained))
     if state.kind == PROVED and plan is None and state.rogue_seat is not None and not doubles:
-        state = replace(state, absent=True)
+        state = changed(state, absent=True)
     return state
 
 
@@ -171,7 +170,7 @@ def hear(state: State, choose: Choose, rules: Rules) -> State:
         for seat in state.honest_seats:
             others = [state.seats[each] for each in state.honest_seats if each != seat]
             state = certify(state, state.seats[seat], "absence", others, rules)
-    after = replace(
+    after = changed(
         state,
         ends=tuple(sorted({**dict(state.ends), **kept}.items())),
         invalid=invalid,
@@ -201,7 +200,7 @@ def _verdict(state: State, found: Mapping[ClientIndex, Outcome | None]) -> State
         and missing & set(on_roll) - state.outside
     ):
         state = fail(state, "FEW an honest client that answered in time is left out")
-    return replace(state, passed=passed)
+    return changed(state, passed=passed)
 
 
 # --- proved steps
@@ -337,7 +336,7 @@ def referee_words(
         if each.component in shown or len(shown) < rules.most_shown:
             shown.add(each.component)
             asked.append(each)
-    state = replace(state, seen=frozenset(shown))
+    state = changed(state, seen=frozenset(shown))
     handed = {seat: HandOver({each: _keys(each, seat, _KEY) for each in asked}) for seat in present}
     orders: Sequence[Sequence[int]] = (present,)
     if rogue is not None:
@@ -395,7 +394,7 @@ def _met(
         crashed = choose("an honest machine fails", (False, True))
     if crashed:
         done = ()
-        state = replace(state, crashes=state.crashes - 1, crashed=state.crashed + 1)
+        state = changed(state, crashes=state.crashes - 1, crashed=state.crashed + 1)
     elif state.rogue_seat is not None:
         done = choose("the meeting ends for", (honest, (), honest[:1], honest[1:]))
     own = {seat: right.encode() if seat in done else Results.ABORTED for seat in honest}
@@ -423,4 +422,4 @@ def _aborted(
     if rogue is not None and values[rogue] is None:
         others = [state.seats[seat] for seat in state.honest_seats]
         return state if doubles else certify(state, state.seats[rogue], "absence", others, rules)
-    return replace(state, failed=True, failures=state.failures + (not crashed))
+    return changed(state, failed=True, failures=state.failures + (not crashed))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Final
 
 from model_audit import agree_answers, answer, hear, referee_words, report
-from model_choices import Choose
+from model_choices import Choose, changed
 from model_roll import deliver, draw, make_roll, name_candidates
 from model_world import (
     FULL,
@@ -55,7 +54,7 @@ def add_up(state: State, choose: Choose, rules: Rules) -> State:
     """Members state their parts of the sum; where they differ the standby adds up."""
     passed = sorted(state.passed or ())
     if not passed:
-        return replace(state, final=True)
+        return changed(state, final=True)
     rogue, state = state.rogue_seat, miss(state, choose, "sum")
     own = {seat: encode_parts(_parts(seat, passed)) for seat in state.present_seats}
     options: list[bytes] = []
@@ -99,7 +98,7 @@ def add_up(state: State, choose: Choose, rules: Rules) -> State:
         and choose("a fork shows another verdict", (False, True))
     ):
         state = fail(state, "G4 two sums of a round are revealed")
-    return replace(state, final=len(agreed.hashes) == COMPONENTS, missing=None)
+    return changed(state, final=len(agreed.hashes) == COMPONENTS, missing=None)
 
 
 def _part(component: int, clients: Sequence[ClientIndex]) -> bytes:
@@ -122,7 +121,7 @@ def open_next(state: State, choose: Choose, rules: Rules) -> State:
         for client in sorted(held & set(state.rogues))
         if choose(f"{client} cheats in the next round", (False, True))
     ]
-    return replace(state, again=frozenset(again))
+    return changed(state, again=frozenset(again))
 
 
 def next_hearing(state: State, choose: Choose, rules: Rules) -> State:
@@ -131,7 +130,7 @@ def next_hearing(state: State, choose: Choose, rules: Rules) -> State:
     if not rules.waits:
         return state
     present = _change_seats(state, rules)  # held by those who have the seats when it begins
-    return replace(present, attempt=state.attempt + 1)
+    return changed(present, attempt=state.attempt + 1)
 
 
 def settle(state: State, choose: Choose, rules: Rules) -> State:
@@ -197,7 +196,7 @@ def _change_seats(state: State, rules: Rules) -> State:
     out, seats[due.seat] = seats[due.seat], standby
     bench = sorted({*state.bench, out} - {standby})
     history = (*state.history, PastChange(state.seats, due.seat))
-    return replace(state, seats=tuple(seats), bench=tuple(bench), history=history, failed=False)
+    return changed(state, seats=tuple(seats), bench=tuple(bench), history=history, failed=False)
 
 
 def reopen(state: State, choose: Choose) -> State:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cache
 from itertools import chain, combinations
 from typing import Final
 
-from model_choices import Choose
+from model_choices import Choose, changed
 from model_world import Bundle, Rules, State, charge, content, fail, message, penalise, step
 
 from opfl_chain.protocol.echo import readable
@@ -37,7 +36,7 @@ def deliver(state: State, choose: Choose, rules: Rules) -> State:
             options = ((), (first,), (Bundle(client, CLEAN),), (first, Bundle(client, CLEAN)))
             sent = choose(f"{client} delivers to seat {seat}", options)
             held[seat].update(each for each in sent if _taken(each, rules))
-    return replace(state, held=tuple(map(frozenset, held)))
+    return changed(state, held=tuple(map(frozenset, held)))
 
 
 def _bundles(client: ClientIndex) -> list[Bundle]:
@@ -119,7 +118,7 @@ def name_candidates(state: State, choose: Choose, rules: Rules) -> State:
     here = {each for seat in state.honest_seats for each in state.held[seat]}
     if rules.roll_by_members and not set(found) <= here:
         state = fail(state, "HOLD an honest member lacks what is on the roll")
-    return replace(state, named=found, held=())
+    return changed(state, named=found, held=())
 
 
 def make_roll(state: State, choose: Choose, rules: Rules) -> State:
@@ -149,7 +148,7 @@ def make_roll(state: State, choose: Choose, rules: Rules) -> State:
             state = fail(state, "HOLD an honest member lacks words of what is on the roll")
     if not set(state.honest) <= {each.client for each in roll}:
         state = fail(state, "FEW an honest client that delivered is not on the roll")
-    return replace(state, roll=tuple(replace(each, spoilt=()) for each in roll), named=())
+    return changed(state, roll=tuple(changed(each, spoilt=()) for each in roll), named=())
 
 
 def draw(state: State, choose: Choose, rules: Rules) -> State:
@@ -159,7 +158,7 @@ def draw(state: State, choose: Choose, rules: Rules) -> State:
     withheld = state.rogue_seat is not None and choose("beacon is withheld", (False, True))
     if withheld and state.byzantine is not None:
         fined = penalise(state, state.byzantine, "withheld")
-        state = fined if rules.penalties else replace(state, faulty=True)
+        state = fined if rules.penalties else changed(state, faulty=True)
     if not withheld:
         audited = [client for client in on_roll if choose(f"{client} is audited", (False, True))]
     outside = {each.client for each in state.roll if each.stale}
@@ -168,4 +167,4 @@ def draw(state: State, choose: Choose, rules: Rules) -> State:
         for client in state.rogues
         if client in audited and choose(f"{client} is outside", (True, False))
     }
-    return replace(state, audited=frozenset(audited), outside=frozenset(outside & set(audited)))
+    return changed(state, audited=frozenset(audited), outside=frozenset(outside & set(audited)))

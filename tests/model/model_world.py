@@ -26,11 +26,11 @@ What is abstracted, in this one place:
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
-from model_choices import Choose
+from model_choices import Choose, changed
 
 from opfl_chain.protocol import audit_exchange, echo, meeting, referee, roll, seats, sums
 from opfl_chain.protocol.echo import Common, Echo, Signed
@@ -254,7 +254,7 @@ def amount_paid(state: State, who: str) -> int:
 
 
 def fail(state: State, what: str) -> State:
-    return replace(state, broken=tuple(sorted({*state.broken, what})))
+    return changed(state, broken=tuple(sorted({*state.broken, what})))
 
 
 def miss(state: State, choose: Choose, label: str) -> State:
@@ -262,14 +262,14 @@ def miss(state: State, choose: Choose, label: str) -> State:
     if state.kind != PROVED or state.missed or not state.may_miss:
         return state
     missing = choose(f"away from the {label}", (None, *state.honest_seats))
-    return replace(state, missing=missing, missed=missing is not None)
+    return changed(state, missing=missing, missed=missing is not None)
 
 
 def pay(state: State, who: str, amount: int, most: int) -> State:
     """Take money of somebody, as much as is left."""
     paid = dict(state.paid)
     paid[who] = min(most, paid.get(who, 0) + amount)
-    return replace(state, paid=tuple(sorted(paid.items())))
+    return changed(state, paid=tuple(sorted(paid.items())))
 
 
 def penalise(state: State, member: int, fault: str) -> State:
@@ -278,7 +278,7 @@ def penalise(state: State, member: int, fault: str) -> State:
     if member != state.byzantine:
         return fail(after, "G3 an honest member pays")
     at_fault = after.at_fault | ({member} if fault in GRAVE else set())
-    return replace(after, at_fault=at_fault, faulty=True)
+    return changed(after, at_fault=at_fault, faulty=True)
 
 
 def certify(
@@ -294,7 +294,7 @@ def charge(state: State, client: ClientIndex, amount: int) -> State:
     after = pay(state, f"client {client}", amount, FULL)
     if client in state.honest:
         return fail(after, "G1 an honest client pays")
-    return replace(after, left=state.left | {client})
+    return changed(after, left=state.left | {client})
 
 
 # --- messages

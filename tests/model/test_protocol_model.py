@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from functools import partial
 
 import pytest
-from model_choices import Dice, Trace, explore
+from model_choices import Dice, Trace, changed, explore
 from model_end import MOST_FAILURES, broken, phases_of_round, reopen, starts
 from model_roll import CLEAN
 from model_variants import VARIANTS, Variant, every_component
@@ -35,7 +34,7 @@ def played(seed: int, start: State, rules: Rules, rounds: int) -> tuple[State, T
 
 
 def test_one_round_of_proved_audits_in_all_ways() -> None:
-    attended = [replace(each, may_miss=False) for each in starts(PROVED)]
+    attended = [changed(each, may_miss=False) for each in starts(PROVED)]
     found = explore(attended, phases_of_round(Rules(), late_hearings=1), broken)
     assert found.violations == {}
     assert found.transitions > 100_000
@@ -46,7 +45,7 @@ def test_one_round_of_proved_audits_in_all_ways() -> None:
 
 
 def test_without_a_standby_nobody_honest_pays() -> None:
-    alone = replace(starts(PROVED, bench=())[1], may_miss=False)
+    alone = changed(starts(PROVED, bench=())[1], may_miss=False)
     found = explore([alone], phases_of_round(Rules(), late_hearings=1), broken)
     assert found.violations == {}
 
@@ -66,7 +65,7 @@ def answered(world: State, crashes: int) -> State:
     """Both clients are audited and have answered; the rogue's contribution is outside."""
     roll = tuple(Bundle(client, CLEAN) for client in world.clients)
     audited, outside = frozenset(world.clients), frozenset(world.rogues)
-    return replace(
+    return changed(
         world, roll=roll, answers=roll, audited=audited, outside=outside, crashes=crashes
     )
 

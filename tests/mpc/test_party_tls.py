@@ -118,7 +118,7 @@ def test_a_member_cannot_pass_for_another(
     assert all(isinstance(result, PeerUnreachable) for result in results)
     for result in (results[0], results[2]):
         assert "the certificate of member 2 is not for member-2" in str(result)
-    assert "its certificate is for member-1, which does not call us" in str(results[1])
+    assert "its certificate is for member-1, which is not expected to call" in str(results[1])
 
 
 # --- SPU's link

@@ -10,6 +10,7 @@ from numba.core.dispatcher import Dispatcher
 
 from opfl_chain.numerics import kernels
 from opfl_chain.numerics.field import Elements
+from opfl_chain.numerics.loading import load_kernels
 from opfl_chain.numerics.projections import mix, project, project_words
 
 KERNELS = {name: each for name, each in vars(kernels).items() if isinstance(each, Dispatcher)}
@@ -74,6 +75,23 @@ def test_each_kernel_is_compiled_for_one_signature():
     use(Elements(apart[:, ::2]), unaligned, memoryview(b"x" + coins)[1:])
     signatures = {name: len(each.signatures) for name, each in KERNELS.items()}
     assert signatures == dict.fromkeys(KERNELS, 1)
+
+
+def test_all_kernels_are_loaded_at_once(monkeypatch):
+    called = set()
+
+    def noting(name):
+        def call(*arguments):
+            called.add(name)
+            return KERNELS[name](*arguments)
+
+        return call
+
+    for name in KERNELS:
+        monkeypatch.setattr(kernels, name, noting(name))
+    load_kernels()
+    assert called == set(KERNELS)
+    assert {name for name, each in KERNELS.items() if len(each.signatures) != 1} == set()
 
 
 def test_processes_may_compile_at_the_same_time(tmp_path: Path):

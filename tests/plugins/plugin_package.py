@@ -30,6 +30,28 @@ sparse = "opfl_extras.new_attack:Sparse"
 [project.entry-points."opfl_chain.rules"]
 linf = "opfl_extras.new_rule:LINF"
 broken = "opfl_extras.broken:RULE"
+
+[project.entry-points."opfl_chain.data_sources"]
+mirrored = "opfl_extras.mirrored:MIRRORED"
+"""
+
+MIRRORED = """\
+from dataclasses import replace
+
+import opfl_chain
+from opfl_chain.extend import DataSource
+
+
+class Mirrored(DataSource):
+    name = "mirrored"
+
+    def load(self, data_dir=None, *, download, progress):
+        data = opfl_chain.load_dataset("synthetic")
+        train = replace(data.train, images=data.train.images[:, :, ::-1])
+        return replace(data, name=self.name, train=train)
+
+
+MIRRORED = Mirrored()
 """
 
 
@@ -41,6 +63,7 @@ def install_plugins(folder: Path) -> Path:
     (source / "pyproject.toml").write_text(PYPROJECT)
     (package / "__init__.py").write_text('"""Plug-ins for opfl_chain."""\n')
     (package / "broken.py").write_text("import nothing_of_this_name\n")
+    (package / "mirrored.py").write_text(MIRRORED)
     for example in ("new_model", "new_operation", "new_attack", "new_rule"):
         shutil.copy(ROOT / "examples" / f"{example}.py", package)
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]

@@ -1,4 +1,4 @@
-"""A package outside the tree adds a model, an attack and a rule, and a job runs with them."""
+"""A package outside the tree adds a model, an attack, a rule and data; a job runs with them."""
 
 import json
 import re
@@ -25,6 +25,10 @@ def job(installed, tmp_path_factory):
 def test_policy_names_the_plugins_that_it_uses(job):
     assert set(job["plugins"]) == {"model:perceptron", "rule:linf"}
     assert job["rule"] == "linf"
+
+
+def test_clients_train_on_the_data_of_a_plugin(job):
+    assert job["dataset"] == "mirrored"
 
 
 def test_rule_of_a_plugin_judges_clients_with_a_model_of_a_plugin(job):

@@ -130,9 +130,9 @@ def test_messages_about_something_else_are_refused() -> None:
     report, words = VECTOR["reports"][1], VECTOR["revealed"][1]
     with pytest.raises(ProtocolError, match="reports on other answers"):
         Report.decode(report, 1, bytes(32), CLIENTS)
-    with pytest.raises(ProtocolError, match="is not one that the session is about"):
+    with pytest.raises(ProtocolError, match="is not a subject of this session"):
         Report.decode(report, 1, VECTOR["subject"], CLIENTS[:-1])
-    with pytest.raises(ProtocolError, match="is not one that the session is about"):
+    with pytest.raises(ProtocolError, match="is not a subject of this session"):
         Reveal.decode(words, 1, CLIENTS[:-1])
 
 

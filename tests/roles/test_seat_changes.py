@@ -84,3 +84,14 @@ def test_who_was_away_pays_and_a_meeting_fails_only_if_nobody_was(
     assert standby.store.faults(round_.opening) == faults
     assert standby.store.has_failed_meeting(0, seats) == failed
     assert not standby.store.has_failed_meeting(1, seats)
+
+
+def test_who_lost_its_seat_asks_peers_for_answers_by_client(world, monkeypatch):
+    """It hands the keys of answers over, also of those that it has not got itself."""
+    note_failure(world, 1, 2)
+    world.until(lambda: world.member(1).view.epoch == 1, most=40)
+    member, client, asked = world.member(0), world.clients[0].address, []
+    intake = member.answer_intake
+    monkeypatch.setattr(intake, "_requested", lambda _, peer, which: asked.append(which) or b"")
+    member.newcomers.hand_over_seat(world.round, [client])
+    assert set(asked) == {client}

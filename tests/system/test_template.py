@@ -19,9 +19,16 @@ import atexit, ctypes, os, sys, time
 from concurrent.futures import ThreadPoolExecutor
 
 LOADED_BY = os.getpid()
+PREPARED_BY = None
 LIBRARY = ctypes.CDLL(None)
 
+def prepare():
+    global PREPARED_BY
+    PREPARED_BY = os.getpid()
+
 def main():
+    if sys.argv[1] == "prepared":
+        print(PREPARED_BY)
     print(LOADED_BY, os.getpid(), os.environ["COLOUR"], *sys.argv[1:], flush=True)
     if sys.argv[1] == "fail":
         sys.exit("failed")
@@ -86,6 +93,14 @@ def test_copies_have_loaded_the_program_once_and_differ_in_arguments_and_log(pat
     assert said[0][0] == said[1][0], "loaded once"
     assert [int(words[1]) for words in said] == [copy.pid for copy in copies]
     assert [words[2:] for words in said] == [["red", "a", "there"], ["red", "b", "there"]]
+
+
+def test_function_is_called_once_before_there_are_copies(path):
+    with Template("copied:main", ["copied:prepare"], path / "log", {"COLOUR": "red"}) as template:
+        copy = template.start(["prepared"], path / "copy.log")
+        wait_until(lambda: not copy.alive)
+    prepared_by, loaded_by, own, *_ = copy.log.read_text().split()
+    assert prepared_by == loaded_by != own
 
 
 def test_copy_runs_until_it_is_closed(path, template):

@@ -29,7 +29,7 @@ CONNECTIONS: Final = 300
 ADDRESSES: Final = 200
 CHOSEN: Final = b"a message that suits the node"
 _REPLACED: Final = "was replaced"
-"""In the reason why the clock stands still after a fork."""
+"""Part of the reason that the clock gives for standing still after a fork."""
 _MESSAGE: Final = "0x" + keccak256(b"message(uint96)")[:4].hex()
 
 

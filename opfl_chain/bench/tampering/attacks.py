@@ -43,15 +43,15 @@ class Guess:
 
 
 @dataclass(frozen=True)
-class Attack:
-    """A way of tampering: what each peer is sent."""
+class TamperedMessages:
+    """The messages of one attack to each peer."""
 
     name: str
     said: Mapping[int, Said]
     aims_at_verdict: bool = False
-    """It would turn the verdict around if the two holders' answers were not compared."""
+    """True if it would reverse the verdict, were the two holders' answers not compared."""
     guess: Guess | None = None
-    """It would make the verdict tell whether a guess at a secret is right."""
+    """The guess at a secret that the verdict would confirm or refute."""
 
 
 class Tampering:
@@ -64,7 +64,7 @@ class Tampering:
         self._own = proved.answers[rank]
         self._report = proved.report(rank)
 
-    def all(self) -> Iterator[Attack]:
+    def all(self) -> Iterator[TamperedMessages]:
         yield from self._bits_of_answers()
         yield from self._corrections()
         if self._proved.right:
@@ -72,7 +72,7 @@ class Tampering:
         yield from self._reports()
         yield from self._messages()
 
-    def _bits_of_answers(self) -> Iterator[Attack]:
+    def _bits_of_answers(self) -> Iterator[TamperedMessages]:
         """Flip a bit of each class in each word, committed to, or revealed only."""
         for side in ("own", "following"):
             for word in _WORDS:
@@ -83,12 +83,12 @@ class Tampering:
                     yield self._raw(f"{name}, committed", place, bit % 8, committed=True)
                     yield self._raw(f"{name}, revealed only", place, bit % 8, committed=False)
 
-    def _raw(self, name: str, place: int, bit: int, *, committed: bool) -> Attack:
+    def _raw(self, name: str, place: int, bit: int, *, committed: bool) -> TamperedMessages:
         both = bytearray(self._own.encode())
         both[place] ^= 1 << bit
         return self._revealing(name, bytes(both), committed=committed)
 
-    def _corrections(self) -> Iterator[Attack]:
+    def _corrections(self) -> Iterator[TamperedMessages]:
         """Errors that turn the verdict around, with the client's secrets if it colludes."""
         for name, change in self._targeted():
             for sides in (("own",), ("following",), ("own", "following")):
@@ -125,7 +125,7 @@ class Tampering:
             lambda answer: _added(answer, left=shift, product=moved, rest=-total.rest),
         )
 
-    def _guesses(self) -> Iterator[Attack]:
+    def _guesses(self) -> Iterator[TamperedMessages]:
         """Guess a secret word of an honest client, rightly and wrongly: `leak`."""
         right = self._proved.total.left
         for is_right, guess in ((True, right), (False, (right + 1) % MODULUS)):
@@ -135,7 +135,7 @@ class Tampering:
 
     def guessing(
         self, guess: int, side: str = "own", only: int | None = None, *, is_right: bool
-    ) -> Attack:
+    ) -> TamperedMessages:
         """Have the sum accepted only if its left word is as guessed."""
         own, following = self._own.own, self._own.following
         if side == "own":
@@ -148,7 +148,7 @@ class Tampering:
         found = self._revealing(name, both, committed=True, only=only)
         return replace(found, guess=Guess(how, is_right))
 
-    def _reports(self) -> Iterator[Attack]:
+    def _reports(self) -> Iterator[TamperedMessages]:
         """False findings, to both peers and to one of them."""
         rows: dict[str, Row | None] = {
             "complaint": file_complaint(
@@ -166,7 +166,7 @@ class Tampering:
                 to = "" if peer is None else f", to member {peer} only"
                 yield self._reporting(f"{name}{to}", body, peer)
 
-    def _messages(self) -> Iterator[Attack]:
+    def _messages(self) -> Iterator[TamperedMessages]:
         """Messages that are no messages, or those of somebody else."""
         peer, body = peers_of(self._rank)[0], self._report.encode()
         row = _HEADER_BYTES + HASH_BYTES
@@ -183,7 +183,7 @@ class Tampering:
         ]
         for name, changed in changes:
             said = Said(body, changed)
-            yield Attack(f"answers: {name}", dict.fromkeys(peers_of(self._rank), said))
+            yield TamperedMessages(f"answers: {name}", dict.fromkeys(peers_of(self._rank), said))
 
     def _changes(
         self, body: bytes, theirs: bytes, places: Sequence[int]
@@ -207,7 +207,7 @@ class Tampering:
         committed: bool,
         only: int | None = None,
         aims: bool = False,
-    ) -> Attack:
+    ) -> TamperedMessages:
         """Reveal other answers, to both peers or to one of them."""
         honest = Said(self._report.encode(), self._sheet(self._own.encode()))
         commitment = self._own.commitment
@@ -216,16 +216,16 @@ class Tampering:
         report = self._reporting_row(ReportRow(commitment)).encode()
         false = Said(report, self._sheet(both))
         said = {to: honest if only not in (None, to) else false for to in peers_of(self._rank)}
-        return Attack(name, said, aims)
+        return TamperedMessages(name, said, aims)
 
-    def _reporting(self, name: str, body: bytes | None, only: int | None) -> Attack:
+    def _reporting(self, name: str, body: bytes | None, only: int | None) -> TamperedMessages:
         """Send another report, to both peers or to one of them."""
         sheet = self._sheet(self._own.encode())
         said = {
             to: Said(body if only in (None, to) else self._report.encode(), sheet)
             for to in peers_of(self._rank)
         }
-        return Attack(name, said)
+        return TamperedMessages(name, said)
 
     def _reporting_row(self, row: Row | None) -> Report:
         return replace(self._report, rows={} if row is None else {CLIENT: row})

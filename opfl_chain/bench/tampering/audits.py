@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from opfl_chain.bench.tampering.attacks import Attack
+from opfl_chain.bench.tampering.attacks import TamperedMessages
 from opfl_chain.bench.tampering.contributions import CLIENT, SUBJECT, Proved
 from opfl_chain.mpc.session.ranks import MEMBERS, peers_of
 from opfl_chain.protocol.audit_exchange import Report, Reveal, conclude, shirking_seats
@@ -22,11 +22,11 @@ class End:
     """The end of an audit at one honest member."""
 
     accepted: bool | None
-    """None if it is undecided, though a standby was asked."""
+    """The verdict; None if the audit is undecided although a standby was asked."""
     named: tuple[int, ...] = ()
     """Members that pay: for a lie, for absence, or for saying two things."""
     is_settled: bool = False
-    """A standby was asked."""
+    """True if a standby was asked."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,9 @@ class Played:
         return any(end.is_settled for end in self.ends.values())
 
 
-def audit(proved: Proved, attacker: int, attack: Attack, away: int | None = None) -> Played:
+def audit(
+    proved: Proved, attacker: int, attack: TamperedMessages, away: int | None = None
+) -> Played:
     """Play an audit in which one member tampers, and another one may be away."""
     honest = [peer for peer in peers_of(attacker) if peer != away]
     reports = {rank: proved.report(rank).encode() for rank in honest}
@@ -97,7 +99,7 @@ def _end(proved: Proved, reported: Common, revealed: Common) -> End:
     return End(accepted, tuple(sorted(named)), bool(asked))
 
 
-def uncompared(proved: Proved, attacker: int, attack: Attack) -> bool | None:
+def uncompared(proved: Proved, attacker: int, attack: TamperedMessages) -> bool | None:
     """Return the verdict if each component were answered by one holder only, and not compared.
 
     So it would be if the other holder of the attacker's component were away, and its word counted.

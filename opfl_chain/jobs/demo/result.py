@@ -141,7 +141,7 @@ class MemberResult:
     deposit_after: int
     earned: int
     compensated: int
-    """From the penalties of others."""
+    """Its share of the penalties of others."""
     penalised: int
     faults: Sequence[str]
     """Faults that it was penalised for: `falsehood in round 0`."""

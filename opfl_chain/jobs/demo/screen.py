@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from typing import Self
 
-from rich import box
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.panel import Panel
@@ -13,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from opfl_chain.jobs.demo.status import PHASES, JobStatus, Mark
-from opfl_chain.render.text import ether
+from opfl_chain.render.text import ether, light_table
 from opfl_chain.system.closing import Closing
 
 MARKS = {
@@ -95,13 +94,9 @@ def overview(status: JobStatus) -> RenderableType:
 
 def clients_table(status: JobStatus) -> Table:
     """A row for each client, with one character for every contribution."""
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), show_edge=False)
-    table.add_column("client")
-    table.add_column("cheat")
-    table.add_column("deposit", justify="right")
-    table.add_column("earned", justify="right")
-    table.add_column(f"rounds 0 to {status.rounds - 1}", no_wrap=True)
-    table.add_column("")
+    rounds = f"rounds 0 to {status.rounds - 1}"
+    table = light_table(("client", "cheat", ">deposit", ">earned", rounds, ""), edge=False)
+    table.columns[-2].no_wrap = True
     gap = " " if status.rounds <= _ROOMY else ""
     for name, marks in status.grid.items():
         charged = name in status.charged
@@ -123,13 +118,7 @@ def clients_table(status: JobStatus) -> Table:
 
 def members_table(status: JobStatus) -> Table:
     """A row for each member and standby, with the faults that it paid for."""
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), show_edge=False)
-    for column in ("member", "cheat"):
-        table.add_column(column)
-    for column in ("stake", "earned"):
-        table.add_column(column, justify="right")
-    table.add_column("seat")
-    table.add_column("")
+    table = light_table(("member", "cheat", ">stake", ">earned", "seat", ""), edge=False)
     for name, member in status.members.items():
         faults = ", ".join(f"{fault.name.lower()} in round {n}" for n, fault in member.faults)
         table.add_row(

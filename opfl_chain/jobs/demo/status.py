@@ -58,7 +58,7 @@ class MemberStatus:
     cheat: str | None
     stake: int
     seat: int | None
-    """None on the bench."""
+    """Its seat; None for a standby."""
     earned: int
     faults: Sequence[tuple[int, MemberFault]] = ()
     """Rounds and faults that it paid for."""

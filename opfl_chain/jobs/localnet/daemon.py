@@ -22,7 +22,7 @@ _MODULES = (
     "opfl_chain.roles.client.client",
     "opfl_chain.roles.member.member",
     "opfl_chain.roles.server.server",
-    "numba.np.arraymath",  # numba loads it with its first compiled function
+    "opfl_chain.numerics.loading:load_kernels",
 )
 """Modules that daemons load before they look at their settings, or soon after."""
 

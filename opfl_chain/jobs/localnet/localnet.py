@@ -31,12 +31,14 @@ from opfl_chain.protocol.verdict import Verdict
 from opfl_chain.roles.job import Job
 from opfl_chain.roles.view.view import ChainView
 from opfl_chain.system.closing import Closing
-from opfl_chain.system.template import can_fork
+from opfl_chain.system.template import Template, can_fork
 from opfl_chain.transport.client import HttpClient
 
 _PAUSE_SECONDS = 0.02
+_PAUSE_PART = 0.1
+"""Pauses grow with the time that a block takes: each poll costs a TLS handshake on both sides."""
 _LOOK_SECONDS = 0.1
-"""Time for which daemons are polled before the chain is polled again."""
+"""Time for which daemons are polled before the chain is polled again, and the longest pause."""
 _ANSWER_SECONDS = 2.0
 _STUCK_SECONDS = 3600.0
 """Time limit of a single block, even on a slow machine."""
@@ -47,8 +49,16 @@ Tell = Callable[[str], None]
 class Localnet(Closing):
     """`with Localnet(plan, folder) as net: net.start(); net.run()`"""
 
-    def __init__(self, plan: Plan, folder: Path, tell: Tell = lambda text: None) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        folder: Path,
+        tell: Tell = lambda text: None,
+        template: Template | None = None,
+    ) -> None:
+        """`template` may serve several jobs; without it, the job loads one of its own."""
         self.plan = plan
+        self._template = template
         self.folder = folder
         self._tell = tell
         self._open = ExitStack()
@@ -69,8 +79,8 @@ class Localnet(Closing):
     def _prepare(self) -> None:
         """Set up the chain, contracts, job and everybody's files, without starting anybody."""
         plan = self.plan
-        template = None
-        if can_fork():  # first, because it loads while the rest is set up
+        template = self._template
+        if template is None and can_fork():  # first, because it loads while the rest is set up
             template = template_of_daemons(self.folder / "template.log")
             self._open.enter_context(template)
         self._tell("compiling contracts and replays")
@@ -180,7 +190,7 @@ class Localnet(Closing):
             if condition():
                 return
             self._start_those_who_return()
-            if self._is_next_block():
+            if self._is_next_block(time.monotonic() - moved):
                 moved = time.monotonic()
             elif time.monotonic() > moved + _STUCK_SECONDS:
                 raise NoProgress(
@@ -191,10 +201,12 @@ class Localnet(Closing):
                 if daemon.name in self._must_live:
                     daemon.require_alive()
 
-    def _is_next_block(self) -> bool:
+    def _is_next_block(self, waited: float) -> bool:
+        """Poll for a moment; return whether blocks were mined. The last ones came `waited` ago."""
+        pause = min(max(_PAUSE_SECONDS, _PAUSE_PART * waited), _LOOK_SECONDS)
         until = time.monotonic() + _LOOK_SECONDS
         while not (moved := self.clock.tick()) and time.monotonic() < until:
-            time.sleep(_PAUSE_SECONDS)
+            time.sleep(pause)
         return moved
 
     def _reports(self) -> dict[str, Callable[[], DaemonReport]]:

@@ -20,8 +20,9 @@ from opfl_chain.circuits.arithmetic import Held
 from opfl_chain.lab.calibration.steps import HonestStep
 from opfl_chain.mpc.audit.contribution import Contribution, replay_inputs
 from opfl_chain.mpc.local import Committee
+from opfl_chain.mpc.replay.arrays import ARGUMENTS, GRADIENT, PRE_ACTIVATIONS, TOTALS
 from opfl_chain.mpc.replay.compiler import ExecutableCache
-from opfl_chain.mpc.replay.programs import ARGUMENTS, GRADIENT, PRE_ACTIVATIONS, TOTALS, Program
+from opfl_chain.mpc.replay.programs import Program
 from opfl_chain.mpc.replay.replays import Replays
 from opfl_chain.mpc.session.executable import Executable, Visibility
 from opfl_chain.mpc.session.session import Session

@@ -18,6 +18,7 @@ from opfl_chain.lab.errors import PlanInvalid
 from opfl_chain.lab.statistics import upper_bound
 from opfl_chain.protocol.policy import Policy
 from opfl_chain.render.plots import BLUE, GREY, ORANGE, add_legend, dress, new_figure, save
+from opfl_chain.render.text import markdown_table
 from opfl_chain.rules.boundary import Boundary
 from opfl_chain.rules.evidence import Observation, QuantilePanel, RunSeries
 from opfl_chain.rules.registry import rule_of
@@ -189,25 +190,23 @@ class CalibrationReport:
     @property
     def markdown(self) -> str:
         first, last = self.calibration_steps[0], self.calibration_steps[-1]
-        fields = self.fields
+        facts = {
+            "rule": self.boundary.rule,
+            "safety factor": f"{self.alpha:g}",
+            "calibrated on": f"{self.own.steps:,} steps, from {first:,} to {last:,}",
+            "of these outside": f"{len(self.own.rejections):,}",
+            "policy": f"`{self.fields['policy_hash']}`",
+            "boundary": f"`{self.fields['boundary_hash']}`",
+        }
+        for name, used in self.used.items():
+            facts[f"largest use of bound: {name}"] = f"{used:.0%}"
         return "\n".join(
             [
                 f"# Boundary of {self.policy.model.name} on {self.dataset}",
                 "",
                 self.sentence,
                 "",
-                "| | |",
-                "|---|---|",
-                f"| rule | {self.boundary.rule} |",
-                f"| safety factor | {self.alpha:g} |",
-                f"| calibrated on | {self.own.steps:,} steps, from {first:,} to {last:,} |",
-                f"| of these outside | {len(self.own.rejections):,} |",
-                f"| policy | `{fields['policy_hash']}` |",
-                f"| boundary | `{fields['boundary_hash']}` |",
-                *(
-                    f"| largest use of bound: {name} | {used:.0%} |"
-                    for name, used in self.used.items()
-                ),
+                markdown_table(("", ""), facts.items(), tight=True),
                 *_causes(self.held_out),
                 "",
                 "![Median, range and bound](boundary.png)",
@@ -220,13 +219,11 @@ def _causes(trial: Trial) -> list[str]:
     """Return the table of rejections by cause, empty if there were none."""
     if not trial.rejections:
         return []
-    rows = [f"| {cause} | {count:,} |" for cause, count in trial.rejected_by_cause.items()]
+    rows = [(cause, f"{count:,}") for cause, count in trial.rejected_by_cause.items()]
     steps = ", ".join(f"{t:,}" for t in trial.rejections)
     return [
         "",
-        "| cause | steps rejected |",
-        "|---|--:|",
-        *rows,
+        markdown_table(("cause", ">steps rejected"), rows, tight=True),
         "",
         f"A step may be rejected for several causes. Rejected: {steps}.",
     ]

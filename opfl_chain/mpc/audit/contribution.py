@@ -9,7 +9,7 @@ import numpy as np
 
 from opfl_chain.circuits.arithmetic import Held
 from opfl_chain.circuits.boolean import Words
-from opfl_chain.mpc.replay.programs import CEILINGS, EXAMPLES, LIFTS, MASKS, TARGETS
+from opfl_chain.mpc.replay.arrays import CEILINGS, EXAMPLES, LIFTS, MASKS, TARGETS
 from opfl_chain.mpc.session.executable import Executable
 from opfl_chain.mpc.session.ranks import Rank
 from opfl_chain.mpc.session.session import SessionInput

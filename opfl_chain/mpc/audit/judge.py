@@ -87,7 +87,7 @@ class Rules:
     def __post_init__(self) -> None:
         if self.boundary.policy_hash != "0x" + self.policy.hash.hex():
             raise DocumentError(
-                f"the boundary is of policy {self.boundary.policy_hash}, the job has policy"
+                f"the boundary is for policy {self.boundary.policy_hash}, the job has policy"
                 f" 0x{self.policy.hash.hex()}: calibrate with the policy of the job"
             )
         if rule_of(self.boundary).replay != self.policy.replay.kind:

@@ -30,13 +30,13 @@ class Given:
     """Parts of the judged contributions that were given to those who meet."""
 
     ranks: tuple[Rank | None, ...] = tuple(range(MEMBERS))
-    """By the rank of a member here, the rank that it had when they were sealed; None without."""
+    """The rank of each member when the parts were sealed, or None, by its rank in this session."""
     inputs: Mapping[ClientIndex, bytes] = field(default_factory=dict)
-    """Commitments to inputs, which are public, for who was given no parts."""
+    """Public commitments to inputs, for members that were given no parts."""
 
     @property
     def holders(self) -> list[Rank]:
-        """Those who were given parts."""
+        """The ranks of the members that were given parts."""
         return [rank for rank, given in enumerate(self.ranks) if given is not None]
 
     @property
@@ -49,7 +49,7 @@ class Given:
         return all(self._holder_of(component) is not None for component in range(MEMBERS))
 
     def dealt_by(self, rank: Rank) -> list[int]:
-        """The components that a member deals: the first one that was given a component does."""
+        """The components that a member deals: those that no member before it was given."""
         return [each for each in range(MEMBERS) if self._holder_of(each) == rank]
 
     def _holder_of(self, component: int) -> Rank | None:

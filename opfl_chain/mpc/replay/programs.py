@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -19,20 +19,22 @@ import numpy as np
 from opfl_chain.learning.model import Model, relu_shapes, relu_units
 from opfl_chain.learning.operations.nonlinear import exponential, reciprocal
 from opfl_chain.learning.operations.table import Operations, Recording
+from opfl_chain.mpc.replay.arrays import (
+    ARGUMENTS,
+    CEILINGS,
+    EXAMPLES,
+    GRADIENT,
+    LIFTS,
+    MASKS,
+    PRE_ACTIVATIONS,
+    TARGETS,
+    TOTALS,
+)
 from opfl_chain.mpc.session.errors import CompilationFailed
 from opfl_chain.mpc.session.executable import Input, Visibility
 from opfl_chain.mpc.session.shares import DTYPES
 
 Arrays = Mapping[str, Any]
-EXAMPLES: Final = "examples"
-TARGETS: Final = "targets"
-MASKS: Final = "masks"
-LIFTS: Final = "lifts"
-CEILINGS: Final = "ceilings"
-GRADIENT: Final = "gradient"
-PRE_ACTIVATIONS: Final = "pre_activations"
-ARGUMENTS: Final = "arguments"
-TOTALS: Final = "totals"
 LogitsOf = Callable[[Mapping[str, Any]], tuple[Any, Any]]
 """Maps parameters to logits and auxiliary values."""
 Difference = Callable[[Any], Any]

@@ -197,7 +197,8 @@ class Door(Closing):
         names = names_of(stream)
         for name in names & self._ranks.keys():
             return self._ranks[name]
-        raise Refused(f"its certificate is for {', '.join(sorted(names))}, which does not call us")
+        shown = ", ".join(sorted(names))
+        raise Refused(f"its certificate is for {shown}, which is not expected to call")
 
     def _forget(self, caller: Caller) -> None:
         if caller in self._callers:

@@ -20,7 +20,7 @@ class Evaluation:
 
     one: Elements = field(default_factory=lambda: Elements.scalar(1))
     _known: dict[Compute, Elements] = field(default_factory=dict)
-    """By the recipe itself, which stays alive: another wire may not be taken for this one."""
+    """Values by recipe. The key keeps the recipe alive, so that no other one gets its address."""
 
     def set(self, wire: Wire, value: Elements) -> None:
         """Give a leaf its value."""

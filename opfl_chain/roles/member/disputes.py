@@ -63,7 +63,7 @@ def hand_over(
         opened.callback(view.close)
         round_ = view.round(RoundNumber(number))
         if round_ is None or account.address not in view.seats_of(round_):
-            raise HandOverRefused(f"{account.address} had no seat in a round {number}")
+            raise HandOverRefused(f"{account.address} had no seat in round {number}")
         seat = view.seats_of(round_).index(account.address)
         if component not in held_indices(seat):
             have = " and ".join(map(str, held_indices(seat)))
@@ -125,7 +125,7 @@ class _Session:
     def address(self, client: ClientIndex) -> Address:
         known = {each.index: each.address for each in self._view.clients().values()}
         if client not in known:
-            raise HandOverRefused(f"the job has {len(known)} clients, and no {client}")
+            raise HandOverRefused(f"there is no client {client}: the job has {len(known)} clients")
         return known[client]
 
     def contribution(self, client: ClientIndex) -> bytes | None:
@@ -146,7 +146,7 @@ class _Session:
             raise HandOverRefused(
                 f"the holders of component {component} of client {client} do not differ in session"
                 f" {self._attempt} of round {self._round.number}: nothing is disputed, so nothing"
-                " is handed over. The health page and the log name what is"
+                " is handed over. The health page and the log list disputed components"
             )
 
     def _answer(self, seat: int, client: ClientIndex, component: int) -> Answer | None:

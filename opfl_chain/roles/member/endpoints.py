@@ -54,14 +54,14 @@ class MemberEndpoints:
         """Sign the roll that we agreed on."""
         round_ = self._round(request)
         if (roll := self._rolls.agreed(round_)) is None:
-            raise Refusal(HTTPStatus.NOT_FOUND, "this round has no roll here yet")
+            raise Refusal(HTTPStatus.NOT_FOUND, "this member has no roll of this round yet")
         statement = roll.statement(self._node.job.id, round_.number, round_.opening)
         return self._signed(statement, root=tohex(roll.root))
 
     def partial(self, request: Request) -> Response:
         kept = self._store.partial(self._round(request).opening)
         if kept is None:
-            raise Refusal(HTTPStatus.NOT_FOUND, "this round is not signed yet")
+            raise Refusal(HTTPStatus.NOT_FOUND, "this member has not signed this round yet")
         return Response.json({"signature": tohex(kept[1])})
 
     def sum(self, request: Request) -> Response:
@@ -75,7 +75,7 @@ class MemberEndpoints:
     def result(self, request: Request) -> Response:
         round_ = self._round(request)
         if (result := self._store.result(round_.opening)) is None:
-            raise Refusal(HTTPStatus.NOT_FOUND, "this round has no result yet")
+            raise Refusal(HTTPStatus.NOT_FOUND, "this member has no result of this round yet")
         verdict, aggregate, model = result
         statement = RoundResult(
             self._node.job.id, round_.number, round_.opening, verdict, aggregate, model
@@ -86,7 +86,7 @@ class MemberEndpoints:
         """Sign how the audit of a client ended, if we found it."""
         round_, client = self._round(request), _address(request, "client")
         if (outcome := self._store.outcome(round_.opening, client)) is None:
-            raise Refusal(HTTPStatus.NOT_FOUND, "the audit of this client has not ended here")
+            raise Refusal(HTTPStatus.NOT_FOUND, "this member has not decided that audit")
         statement = self._charges.outcome_statement(round_, client, outcome)
         return self._signed(statement, outcome=outcome.name)
 
@@ -95,7 +95,7 @@ class MemberEndpoints:
         round_, member = self._round(request), _address(request, "member")
         known = {f"{fault}" for each, fault in self._store.faults(round_.opening) if each == member}
         if (text := request.parts["fault"]) not in known:
-            raise Refusal(HTTPStatus.NOT_FOUND, "this member has seen no such fault")
+            raise Refusal(HTTPStatus.NOT_FOUND, "this member has not seen this fault")
         return self._signed(self._charges.fault_statement(round_, member, MemberFault(int(text))))
 
     def _signed(self, statement: Statement, **fields: str) -> Response:

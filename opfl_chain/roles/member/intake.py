@@ -185,7 +185,7 @@ class Intake:
         """Store a client's bundle."""
         round_, client = round_in(self._node, request), self._client(request)
         if self._node.moment is None:
-            raise Refusal(HTTPStatus.TOO_EARLY, "this member follows the chain first: try again")
+            raise Refusal(HTTPStatus.TOO_EARLY, "this member is reading the chain: try again")
         try:
             found = self._checked(round_, client, request.body, signature_in(request))
         except ProtocolError as error:
@@ -207,7 +207,7 @@ class Intake:
         hashes = self.hashes(round_).get(client)
         kept = self.signed(round_, client, hashes[0]) if hashes else None
         if kept is None:
-            raise Refusal(HTTPStatus.NOT_FOUND, "no bundle of this client is here")
+            raise Refusal(HTTPStatus.NOT_FOUND, "this member has no bundle of this client")
         return Response.binary(kept.signature + kept.body)
 
     def serve(self, request: Request) -> Response:
@@ -219,7 +219,7 @@ class Intake:
             content_hash = b""
         kept = self.signed(round_, client, content_hash)
         if len(content_hash) != _HASH_BYTES or kept is None:
-            raise Refusal(HTTPStatus.NOT_FOUND, "no bundle with this hash is here")
+            raise Refusal(HTTPStatus.NOT_FOUND, "this member has no bundle with this hash")
         return Response.binary(kept.signature + kept.body)
 
     def _checked(

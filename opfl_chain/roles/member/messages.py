@@ -19,7 +19,7 @@ from opfl_chain.protocol.identifiers import Address
 from opfl_chain.protocol.signatures import SIGNATURE_BYTES
 from opfl_chain.protocol.statements import MemberMessage
 from opfl_chain.roles.member.attempts import as_said, attempt_at
-from opfl_chain.roles.member.requests import round_in, signature_in
+from opfl_chain.roles.member.requests import round_in, seat_in, signature_in, slot_in
 from opfl_chain.roles.member.store import MemberStore
 from opfl_chain.roles.node import Node
 from opfl_chain.roles.peers import bytes_field, hex_field, object_in
@@ -32,7 +32,6 @@ _BYTES_OF_CLIENT: Final = 1 << 9
 """No message has more for a client: a hand-over has three rows of 133 bytes."""
 MOST_IN_SLOT: Final = 2
 """Messages of one member that are kept of a slot: two are evidence enough."""
-_MOST_SLOT: Final = (1 << 32) - 1
 _HASH_BYTES: Final = 32
 
 _LOGGER = logging.getLogger("opfl.committee")
@@ -210,8 +209,8 @@ class Messages:
 
     def _place(self, request: Request) -> tuple[RoundView, int, int]:
         """The round with the seats that speak in the slot, the slot, and the seat."""
-        slot = _slot(request)
-        return as_said(self._node, round_in(self._node, request), slot), slot, _seat(request)
+        slot = slot_in(request)
+        return as_said(self._node, round_in(self._node, request), slot), slot, seat_in(request)
 
     def statement(self, round_: RoundView, slot: int, body: bytes) -> MemberMessage:
         """The statement by which a member says something in a slot."""
@@ -222,20 +221,5 @@ class Messages:
 
 def _response(message: Signed | None) -> Response:
     if message is None:
-        raise Refusal(HTTPStatus.NOT_FOUND, "there is no such message yet")
+        raise Refusal(HTTPStatus.NOT_FOUND, "this message is not here yet")
     return Response.json({"body": tohex(message.body), "signature": tohex(message.signature)})
-
-
-def _slot(request: Request) -> int:
-    return _number(request, "slot", _MOST_SLOT)
-
-
-def _seat(request: Request) -> int:
-    return _number(request, "seat", 2)
-
-
-def _number(request: Request, name: str, most: int) -> int:
-    text = request.parts[name]
-    if text.isascii() and text.isdecimal() and len(text) <= len(str(most)) and int(text) <= most:
-        return int(text)
-    raise Refusal(HTTPStatus.NOT_FOUND, f"no {name} {text!r:.20}")

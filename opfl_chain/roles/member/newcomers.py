@@ -100,7 +100,7 @@ class Newcomers:
         for client in clients:
             if client in contents:
                 self.hand_over(heard, BundleKind.CONTRIBUTION, client, contents[client])
-            answers.collect(heard, client, list(seats))
+            answers.collect(heard, (client,), list(seats))
             for content in answers.hashes(heard).get(client, []):
                 self.hand_over(heard, BundleKind.ANSWER, client, content)
 
@@ -193,7 +193,7 @@ class Newcomers:
         round_ = round_in(self._node, request)
         entries = self._store.roll(round_.opening)
         if round_.roll is None or not entries:
-            raise Refusal(HTTPStatus.NOT_FOUND, "this round has no roll here")
+            raise Refusal(HTTPStatus.NOT_FOUND, "this member has no roll of this round")
         return Response.binary(Listed({e.client: e.content_hash for e in entries}).encode())
 
     def take_keys(self, request: Request) -> Response:

@@ -42,7 +42,7 @@ from opfl_chain.roles.member.attempts import as_said
 from opfl_chain.roles.member.hearings import Hearing
 from opfl_chain.roles.member.intake import Intake
 from opfl_chain.roles.member.parts import MemberParts
-from opfl_chain.roles.member.requests import round_in
+from opfl_chain.roles.member.requests import round_in, seat_in, slot_in
 from opfl_chain.roles.peers import bytes_field, hex_field
 from opfl_chain.roles.view.records import RoundView
 from opfl_chain.transport.errors import TransportError
@@ -175,7 +175,7 @@ class Referees:
     def take(self, request: Request) -> Response:
         """Take a seat's hand-over, and answer once all that two seats want can be opened."""
         parts, round_ = self._parts, round_in(self._parts.node, request)
-        slot, seat = _number(request, "slot"), _number(request, "seat")
+        slot, seat = slot_in(request), seat_in(request)
         if slot % SLOTS_PER_ATTEMPT not in (Slot.REFEREE, Slot.SUM_REFEREE):
             raise Refusal(HTTPStatus.NOT_FOUND, f"slot {slot} has no referee")
         round_ = as_said(parts.node, round_, slot)
@@ -191,7 +191,7 @@ class Referees:
                 kept = parts.messages.own(round_, slot)
                 body = kept.body if kept else self._settled(round_, slot, seat)
             if body is None:
-                raise Refusal(HTTPStatus.TOO_EARLY, f"seat {seat} is heard: keys are missing yet")
+                raise Refusal(HTTPStatus.TOO_EARLY, f"keys from seat {seat} are still missing")
             kept = kept or parts.messages.say(round_, slot, body)
         return Response.json({"body": tohex(kept.body), "signature": tohex(kept.signature)})
 
@@ -322,10 +322,3 @@ def _read(body: bytes | None, decode: Callable[[bytes], Read]) -> Read | None:
     except ProtocolError as error:
         _LOGGER.warning("message not understood", extra={"reason": str(error)})
         return None
-
-
-def _number(request: Request, name: str) -> int:
-    text = request.parts[name]
-    if text.isascii() and text.isdecimal() and len(text) < 10:
-        return int(text)
-    raise Refusal(HTTPStatus.NOT_FOUND, f"no {name} {text!r:.20}")

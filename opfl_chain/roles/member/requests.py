@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from http import HTTPStatus
+from typing import Final
 
 from opfl_chain.chain.rpc import unhex
+from opfl_chain.mpc.session.ranks import MEMBERS
 from opfl_chain.protocol.identifiers import RoundId, job_and_number
 from opfl_chain.roles.node import Node
 from opfl_chain.roles.view.records import RoundView
 from opfl_chain.transport.routes import Refusal, Request
+
+_MOST_SLOT: Final = (1 << 32) - 1
 
 
 def round_in(node: Node, request: Request) -> RoundView:
@@ -18,7 +22,7 @@ def round_in(node: Node, request: Request) -> RoundView:
         job, number = job_and_number(RoundId(int(text)))
         if job == node.job.id and (found := node.view.round(number)):
             return found
-    raise Refusal(HTTPStatus.NOT_FOUND, f"no round {text!r:.40} is known here (yet)")
+    raise Refusal(HTTPStatus.NOT_FOUND, f"there is no round {text!r:.40} here yet")
 
 
 def signature_in(request: Request) -> bytes:
@@ -27,3 +31,20 @@ def signature_in(request: Request) -> bytes:
         return unhex(request.headers.get("opfl-signature", ""))
     except ValueError:
         return b""
+
+
+def slot_in(request: Request) -> int:
+    """Return the slot that a request names."""
+    return _number(request, "slot", _MOST_SLOT)
+
+
+def seat_in(request: Request) -> int:
+    """Return the seat that a request names."""
+    return _number(request, "seat", MEMBERS - 1)
+
+
+def _number(request: Request, name: str, most: int) -> int:
+    text = request.parts[name]
+    if text.isascii() and text.isdecimal() and len(text) <= len(str(most)) and int(text) <= most:
+        return int(text)
+    raise Refusal(HTTPStatus.NOT_FOUND, f"{name} is {text!r:.20}, it must be from 0 to {most}")

@@ -75,7 +75,7 @@ class SeatDuty:
         """Sign the change that is due, if it is the one that is asked for."""
         statement = self._statement()
         if statement is None or request.parts["epoch"] != str(statement.epoch):
-            raise Refusal(HTTPStatus.NOT_FOUND, "no such change of seats is due here")
+            raise Refusal(HTTPStatus.NOT_FOUND, "this change of seats is not due")
         return Response.json({"signature": tohex(self._node.sign(statement))})
 
     def _statement(self) -> SeatChange | None:

@@ -95,7 +95,7 @@ class ChargeView:
     held_at: int
     status: ChargeStatus
     outcome: Outcome | None
-    """None while it is held; `NONE` if nobody was left to decide."""
+    """The outcome; None while the audit is held, `NONE` if nobody was left to decide it."""
     decided_at: int | None
 
 
