@@ -2,14 +2,18 @@
 pragma solidity 0.8.37;
 
 import {ECDSA} from "@openzeppelin/contracts/utils/cryptography/ECDSA.sol";
+import {stdJson} from "forge-std/StdJson.sol";
 
 import {IBeacon} from "contracts/interfaces/IBeacon.sol";
 import {IJobs} from "contracts/interfaces/IJobs.sol";
 import {IRounds} from "contracts/interfaces/IRounds.sol";
 import {JobId, JobTerms, Round, roundOf, RoundId, RoundStatus, Schedule} from "contracts/Types.sol";
 import {Protocol} from "./support/Protocol.sol";
+import {VectorFile} from "./support/VectorFile.sol";
 
-contract RoundsTest is Protocol {
+contract RoundsTest is Protocol, VectorFile {
+    using stdJson for string;
+
     bytes32 internal constant ROUND_TAG = keccak256("opfl.v2.round");
 
     JobId internal job;
@@ -421,6 +425,21 @@ contract RoundsTest is Protocol {
         assertEq(round.majority, 5);
         assertEq(rounds.majorityOf(id), 5);
         assertEq(rounds.progress(job).earned, 3 * CLIENT_PAY + 2 * MEMBER_PAY);
+    }
+
+    function test_Attest_WhenWorkIsThatOfTheVectors_EarnsTheSame() public {
+        string memory json = load("rewards");
+        uint256[] memory earned = json.readUintArray(".earned");
+        RoundId id = _settled();
+        uint256 start = vm.snapshotState();
+        for (uint256 i = 0; i < earned.length; ++i) {
+            uint256 passed = (1 << json.readUintArray(".passed")[i]) - 1;
+            for (uint256 member = 0; member < json.readUintArray(".agreed")[i]; ++member) {
+                attest(id, member, passed);
+            }
+            assertEq(rounds.progress(job).earned, earned[i]);
+            vm.revertToState(start);
+        }
     }
 
     function test_Attest_WhenNobodyPassed_DecidesAndPaysMembersAlone() public {
