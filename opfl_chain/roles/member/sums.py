@@ -230,7 +230,7 @@ class MemberSums:
 
 
 def _said(held: Held | None, unopened: Complaints | None) -> bytes:
-    """What we say of a sum: the hashes of our parts, or why we have none."""
+    """Return our message about a sum: the hashes of our parts, or why we have none."""
     if held is not None:
         return encode_parts([part_hash(part) for part in held])
     return unopened.encode() if unopened is not None else b""
