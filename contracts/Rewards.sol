@@ -130,7 +130,7 @@ contract Rewards is IRewards {
     }
 
     function _unearned(JobId job) private view returns (uint256) {
-        return DEPOSITS.fundedOf(job) - ROUNDS.earned(job);
+        return DEPOSITS.fundedOf(job) - ROUNDS.progress(job).earned;
     }
 
     /// @dev The third member of the last round may attest after it was finalised, and earn.

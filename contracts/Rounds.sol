@@ -33,9 +33,6 @@ contract Rounds is IRounds {
     /// @dev A committee that cannot decide so many times in a row is gone, and the job with it.
     uint8 public constant MAX_VOID_STREAK = 8;
 
-    /// @inheritdoc IRounds
-    mapping(JobId => uint256) public earned;
-
     /// @notice Participants and terms of jobs.
     IJobs public immutable JOBS;
 
@@ -146,7 +143,7 @@ contract Rounds is IRounds {
             _recordOrDecide(id, current, seat, verdictHash, uint32(passed));
         } else if (decided == verdictHash) {
             current.majority |= bit;
-            earned[job] += JOBS.pay(job).member;
+            _progress[job].earned += JOBS.pay(job).member;
         }
     }
 
@@ -278,7 +275,8 @@ contract Rounds is IRounds {
             current.status = RoundStatus.Decided;
             current.majority = uint8((1 << seat) | (1 << other));
             Pay memory pay = JOBS.pay(job);
-            earned[job] += uint256(pay.client) * passed + 2 * uint256(pay.member);
+            // All of it is escrowed, so it is less than 2^128.
+            _progress[job].earned += uint128(pay.client) * passed + 2 * uint128(pay.member);
             emit VerdictDecided(id, verdictHash, passed);
             return;
         }

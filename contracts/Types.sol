@@ -185,6 +185,8 @@ struct Progress {
     uint8 voidStreak;
     /// no further round can open
     bool closed;
+    /// wei that the decided rounds have earned
+    uint128 earned;
     /// hash of the current model; zero before the first round
     bytes32 modelHash;
 }

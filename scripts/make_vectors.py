@@ -24,6 +24,7 @@ from vectors.fixed_point import fixed_point
 from vectors.guided import guided
 from vectors.inputs import inputs
 from vectors.model import model
+from vectors.money import charges, rewards
 from vectors.penalties import deposits, penalties
 from vectors.profile import profile
 from vectors.proof import proof
@@ -34,7 +35,7 @@ from vectors.sampling import sampling
 from vectors.sealing import sealing
 from vectors.signatures import signatures
 from vectors.statements import statements
-from vectors.steps import steps
+from vectors.steps import deadlines, steps
 from vectors.tags import tags
 from vectors.trees import dataset, merkle
 from vectors.values import Vector, to_json
@@ -48,7 +49,9 @@ MAKERS: dict[str, Callable[[], Vector]] = {
     "beacon": beacon,
     "boundary": boundary,
     "bundle": bundle,
+    "charges": charges,
     "dataset": dataset,
+    "deadlines": deadlines,
     "deposits": deposits,
     "echo": echo,
     "exchange": exchange,
@@ -67,6 +70,7 @@ MAKERS: dict[str, Callable[[], Vector]] = {
     "proof": proof,
     "referee": referee,
     "resharing": resharing,
+    "rewards": rewards,
     "ring_shares": ring_shares,
     "roll": roll,
     "sampling": sampling,

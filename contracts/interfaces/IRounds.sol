@@ -135,7 +135,4 @@ interface IRounds {
 
     /// @notice The last block of every phase of a round. Reverts for a round that is not open.
     function schedule(RoundId id) external view returns (Schedule memory);
-
-    /// @notice Total that the decided rounds of a job have earned.
-    function earned(JobId job) external view returns (uint256);
 }

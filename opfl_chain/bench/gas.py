@@ -136,6 +136,7 @@ class GasMeter:
         round_id, _ = actors.open_round(job)
         actors.commit_roll(round_id)
         partials = actors.publish_partials(round_id, (0, 1, 2))
+        self._note("member", "publish the first partial signature", "when late", partials[0])
         self._note("member", "publish partial signature", "when late", partials[1])
         self._note("member", "publish the last partial signature", "when late", partials[2])
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from opfl_chain.chain.bindings.types import JobTerms, Pay, Penalties, Phases
+from opfl_chain.chain.bindings.types import JobTerms, Pay, Penalties, Phases, Schedule
 from opfl_chain.protocol.economics import ETHER
 from opfl_chain.protocol.identifiers import Address
 
@@ -49,6 +49,17 @@ def budget(terms: JobTerms) -> int:
     """Return the most that a job can pay for work: what its creator escrows."""
     per_round = terms.pay.client * terms.max_clients + terms.pay.member * len(terms.members)
     return per_round * terms.rounds
+
+
+def schedule_of(phases: Phases, opened_at: int) -> Schedule:
+    """Return the deadlines of a round, as the contract computes them."""
+    deliver = opened_at + phases.deliver
+    roll = deliver + phases.roll
+    beacon = roll + phases.beacon
+    answer = beacon + phases.answer
+    attest = answer + phases.attest
+    finalise, response = attest + phases.finalise, attest + phases.response
+    return Schedule(deliver, roll, beacon, answer, attest, finalise, response)
 
 
 def default_terms(

@@ -232,6 +232,9 @@ def attacks(
         list[str] | None, typer.Option(metavar="NAME", help="Attacks to play, by name.")
     ] = None,
     kind: Annotated[str, typer.Option(help="Kind of audits: proved or guided.")] = "proved",
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Keep the rows that are already in the JSON file.")
+    ] = False,
     page: Page = None,
     json_file: JsonFile = None,
 ) -> None:
@@ -251,10 +254,14 @@ def attacks(
         chosen = attacks_called(only, kind)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
+    known: dict[str, dict[str, Any]] = {}
+    if resume and json_file is not None and json_file.exists():
+        kept = json.loads(json_file.read_text())
+        known = {row["attack"]: row for row in kept["attacks"] if row["kind"] == kind}
     rows: list[dict[str, Any]] = []
     for attack in chosen:
         with Console(stderr=True).status(attack.name):
-            rows.append(play_attack(attack, kind).report)
+            rows.append(known.get(attack.name) or play_attack(attack, kind).report)
         write_json(json_file, {"kind": kind, "attacks": rows})
     Console().print(attacks_table(rows))
     if page is not None:

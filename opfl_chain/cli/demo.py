@@ -65,8 +65,9 @@ def demo(
     audit: Annotated[
         Literal["plain", "guided", "proved"],
         typer.Option(
-            help="Kind of audits: replays inside MPC, plain (the paper's rule) or guided by the"
-            " client's advice (ours), or steps that clients prove.",
+            help="Kind of audits: replays inside MPC, plain (the paper's rule, which rejects honest"
+            " steps as well, see docs/BOUNDARY.md) or guided by the client's advice (ours), or"
+            " steps that clients prove.",
         ),
     ] = "guided",
     scheme: Annotated[

@@ -199,7 +199,8 @@ def headroom(
     with other seeds, optimizers and learning rates, are evaluated in the clear
     with fresh coins. Some are proved, and answered for all components.
 
-    Rows in the JSON file that are of the same run and size are not made again.
+    Rows in the JSON file that are of the same run, size and statement are not
+    made again. A change of what proofs state makes them anew.
     An interrupted run has a row of the steps that were judged until then.
     """
     import json

@@ -49,9 +49,24 @@ class Slot(IntEnum):
     """A standby's hashes of components of the sum that are disputed. It has no echo."""
 
 
+HAND_OVERS: Final = frozenset({Slot.REFEREE, Slot.SUM_REFEREE})
+"""Slots of which seats send the referee keys of components: nobody else may read these."""
+_KNOWN: Final = frozenset(Slot) | {slot + 1 for slot in frozenset(Slot) - HAND_OVERS}
+
+
 def slot_number(slot: Slot, attempt: int = 0) -> int:
     """Return the number of a slot in a session of a round: 0 is the round itself."""
     return unsigned("slot", slot + SLOTS_PER_ATTEMPT * unsigned("attempt", attempt, 24), 32)
+
+
+def is_hand_over(slot: int) -> bool:
+    """Return whether seats say in a slot what a referee is to recompute, with keys."""
+    return slot % SLOTS_PER_ATTEMPT in HAND_OVERS
+
+
+def is_known(slot: int) -> bool:
+    """Return whether anything is ever said in a slot."""
+    return slot % SLOTS_PER_ATTEMPT in _KNOWN
 
 
 def echo_of(slot: int) -> int:

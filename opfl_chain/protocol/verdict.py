@@ -20,6 +20,10 @@ class Outcome(IntEnum):
     OUTSIDE = 2
     UNANSWERED = 3
 
+    def ends_from(self, response: int) -> int:
+        """Return the first block in which this can end an audit; ``response`` ends the window."""
+        return response + 1 if self is Outcome.UNANSWERED else 0
+
 
 class _Bitmap(AbstractSet[ClientIndex]):
     """The clients whose bits are set. Stores the bits alone, since members may attest any bytes."""

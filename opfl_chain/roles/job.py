@@ -10,6 +10,7 @@ from opfl_chain.chain.bindings.types import JobTerms, Schedule
 from opfl_chain.chain.contracts.contract import Log
 from opfl_chain.chain.deployment import Contracts, Deployment
 from opfl_chain.chain.rpc import Rpc
+from opfl_chain.chain.terms import schedule_of
 from opfl_chain.protocol.hashing import keccak256
 from opfl_chain.protocol.identifiers import Address, JobId
 from opfl_chain.protocol.policy import Policy
@@ -95,19 +96,4 @@ class Job:
         return (*self.terms.members, *self.terms.standbys)
 
     def schedule(self, opened_at: int) -> Schedule:
-        """The deadlines of a round, as the contract computes them."""
-        phases = self.terms.phases
-        deliver = opened_at + phases.deliver
-        roll = deliver + phases.roll
-        beacon = roll + phases.beacon
-        answer = beacon + phases.answer
-        attest = answer + phases.attest
-        return Schedule(
-            deliver=deliver,
-            roll=roll,
-            beacon=beacon,
-            answer=answer,
-            attest=attest,
-            finalise=attest + phases.finalise,
-            response=attest + phases.response,
-        )
+        return schedule_of(self.terms.phases, opened_at)

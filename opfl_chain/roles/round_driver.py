@@ -81,5 +81,5 @@ class RoundDriver:
 def unearned(job: Job) -> int:
     """Return what is left of the budget of a job besides what was earned and not claimed."""
     contracts = job.contracts
-    outstanding = contracts.rounds.earned(job.id) - contracts.rewards.paid(job.id)
+    outstanding = contracts.rounds.progress(job.id).earned - contracts.rewards.paid(job.id)
     return contracts.deposits.budget_of(job.id) - outstanding

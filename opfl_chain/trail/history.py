@@ -12,6 +12,7 @@ from pydantic_core import from_json
 from opfl_chain.chain.bindings import events
 from opfl_chain.chain.bindings.types import ClientStatus, JobTerms, Schedule
 from opfl_chain.chain.contracts.contract import Event
+from opfl_chain.chain.terms import schedule_of
 from opfl_chain.protocol.commitments import Scheme
 from opfl_chain.protocol.identifiers import Address, ClientIndex, RoundNumber
 from opfl_chain.protocol.randomness import is_audited
@@ -72,21 +73,7 @@ class RoundHistory:
         """The last block of every phase, computed from the opening of the round."""
         if self.opened is None:
             return None
-        phases = self.terms.phases
-        deliver = self.opened.block + phases.deliver
-        roll = deliver + phases.roll
-        beacon = roll + phases.beacon
-        answer = beacon + phases.answer
-        attest = answer + phases.attest
-        return Schedule(
-            deliver,
-            roll,
-            beacon,
-            answer,
-            attest,
-            finalise=attest + phases.finalise,
-            response=attest + phases.response,
-        )
+        return schedule_of(self.terms.phases, self.opened.block)
 
     @cached_property
     def pairs(self) -> tuple[tuple[ClientIndex, bytes], ...] | None:

@@ -159,15 +159,16 @@ def _final_state(
     beacon, charges = contracts.beacon, contracts.charges
     seeds = {n: beacon.seed_of(id_, block=block) for n, id_ in ids.items()}
     held = [e.event for e in entries if isinstance(e.event, events.AuditHeld)]
+    progress = rounds.progress(job, block=block)
     return FinalState(
         terms=terms,
         participants=jobs.participants(job, block=block),
-        progress=rounds.progress(job, block=block),
+        progress=progress,
         job_count=jobs.job_count(block=block),
         burned=deposits.burned(block=block),
         held=rpc.balance(deposits.address, block),
         budget=deposits.budget_of(job, block=block),
-        earned=rounds.earned(job, block=block),
+        earned=progress.earned,
         paid=contracts.rewards.paid(job, block=block),
         stakes={
             (role, owner): deposits.account(job, role, owner, block=block) for role, owner in owners

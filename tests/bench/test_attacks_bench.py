@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass, field, replace
+from unittest.mock import Mock
 
 import pytest
 from typer.testing import CliRunner
@@ -143,6 +144,20 @@ def test_unknown_attack_is_refused():
     result = CliRunner().invoke(app, ["bench", "attacks", "--only", "nothing"])
     assert result.exit_code == 2
     assert "unknown attack 'nothing'" in " ".join(result.output.split())
+
+
+def test_command_keeps_rows_that_are_there(tmp_path, monkeypatch):
+    """Of the same kind of audits only."""
+    monkeypatch.setattr("opfl_chain.bench.attacks.rows.play_attack", played := Mock())
+    played.return_value = row_of(FLIP_INSIDE, "guided", CHEAT_PASSED, {})
+    file = tmp_path / "attacks.json"
+    file.write_text(json.dumps({"kind": "proved", "attacks": [row(Ended()).report]}))
+    command = ["bench", "attacks", "--resume", "--only", "flip", "--json", str(file)]
+    assert CliRunner().invoke(app, command).exit_code == 0
+    assert json.loads(file.read_text())["attacks"][0]["attacker_lost_wei"] == STAKE
+    assert not played.called
+    assert CliRunner().invoke(app, [*command, "--kind", "guided"]).exit_code == 0
+    assert played.call_count == 1
 
 
 REPRESENTATIVE = {"withhold": "one client", "flip": "one member", "oracle": "an RPC node"}

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
+import {stdJson} from "forge-std/StdJson.sol";
+
 import {ICharges} from "contracts/interfaces/ICharges.sol";
 import {IDeposits} from "contracts/interfaces/IDeposits.sol";
 import {IJobs} from "contracts/interfaces/IJobs.sol";
@@ -20,8 +22,11 @@ import {
     RoundId
 } from "contracts/Types.sol";
 import {Protocol} from "./support/Protocol.sol";
+import {VectorFile} from "./support/VectorFile.sol";
 
-contract ChargesTest is Protocol {
+contract ChargesTest is Protocol, VectorFile {
+    using stdJson for string;
+
     uint96 internal constant PENALTY = 0.8 ether;
     uint32 internal constant SLOT = 3;
 
@@ -347,6 +352,29 @@ contract ChargesTest is Protocol {
         bytes32 statement = outcomeOf(round, 0, Outcome.Outside);
         charges.charge(round, clients[0].addr, Outcome.Outside, signedBy(2, 3, statement));
         assertEq(jobs.participants(job).undecided, 0);
+    }
+
+    function test_Charge_WhenOutcomeIsOneOfTheVectors_CountsFromTheSameBlock() public {
+        string memory json = load("charges");
+        uint256[] memory outcomes = json.readUintArray(".outcomes");
+        uint256[] memory responses = json.readUintArray(".responses");
+        playRound(round, ROLL, PASSED);
+        hold(round, 0, ROLL, PASSED);
+        uint256 last = rounds.schedule(round).response;
+        uint256 start = vm.snapshotState();
+        for (uint256 i = 0; i < outcomes.length; ++i) {
+            string memory path = string.concat(".endsFrom[", vm.toString(i), "]");
+            for (uint256 j = 0; j < responses.length; ++j) {
+                uint256 first = json.readUintArray(path)[j];
+                if (first != 0) {
+                    vm.roll(last + first - responses[j] - 1);
+                    assertFalse(_ends(Outcome(outcomes[i])));
+                    vm.roll(last + first - responses[j]);
+                }
+                assertTrue(_ends(Outcome(outcomes[i])));
+                vm.revertToState(start);
+            }
+        }
     }
 
     // ---- acquit ----
@@ -815,5 +843,15 @@ contract ChargesTest is Protocol {
     ) private {
         vm.expectRevert(reason);
         charges.penaliseEquivocation(round, members[2].addr, SLOT, contents, signatures);
+    }
+
+    /// @dev Whether two signatures of this outcome end the audit of client 0 now.
+    function _ends(Outcome outcome) private returns (bool ended) {
+        address client = clients[0].addr;
+        bytes[2] memory signatures = signedBy(0, 1, outcomeOf(round, 0, outcome));
+        bytes memory call = outcome == Outcome.Passed
+            ? abi.encodeCall(charges.acquit, (round, client, signatures))
+            : abi.encodeCall(charges.charge, (round, client, outcome, signatures));
+        (ended,) = address(charges).call(call);
     }
 }

@@ -139,6 +139,24 @@ contract GasTest is Protocol {
         assertLe(_attest(2), 100_000);
     }
 
+    /// @dev The dearest order of seats, and slots of the job that are written for the first time.
+    function test_Member_DecidesAFirstRoundAgainstALiar() public unmetered {
+        job = startJob(defaultTerms(), CLIENTS);
+        round = openFirst(job);
+        _settle();
+        attest(round, 0, REST);
+        attest(round, 1, ALL);
+        assertLe(_attest(2), 100_000);
+    }
+
+    function test_Member_DecidesARoundOf1000() public unmetered {
+        bytes32 opening = _settleThousand();
+        bytes memory data = abi.encodeCall(Rounds.attest, (round, opening, _everyOne(1000)));
+        vm.prank(members[0].addr);
+        rounds.attest(round, opening, _everyOne(1000));
+        assertLe(_toRounds(members[1].addr, data), 100_000);
+    }
+
     function test_Member_ClaimsARound() public unmetered {
         _decide(ALL);
         address member = members[2].addr;
@@ -219,7 +237,7 @@ contract GasTest is Protocol {
     }
 
     function test_Anyone_CommitsARollOf100() public unmetered {
-        assertLe(_commit(0, 1), 80_000 + 1500 * CLIENTS);
+        assertLe(_commit(1, 2), 80_000 + 1500 * CLIENTS);
     }
 
     function test_Anyone_CommitsARootSignedBySeats0And1() public unmetered {
@@ -331,6 +349,20 @@ contract GasTest is Protocol {
         publishBeacon(round);
     }
 
+    /// @dev A round with more clients than tests can enrol: only the roll says how many there are.
+    function _settleThousand() private returns (bytes32 opening) {
+        JobTerms memory terms = defaultTerms();
+        terms.publicRoll = false;
+        terms.maxClients = 1000;
+        job = startJob(terms, 1);
+        round = openFirst(job);
+        opening = openingOf(round);
+        bytes32 root = keccak256("root");
+        bytes32 statement = Statements.roll(round, opening, root, 1000, keccak256(""));
+        rounds.commitRoll(round, root, 1000, "", signedBy(0, 1, statement));
+        publishBeacon(round);
+    }
+
     function _decide(uint256 passed) private {
         playRound(round, ALL, passed);
     }
@@ -409,6 +441,13 @@ contract GasTest is Protocol {
     }
 
     // ---- values ----
+
+    function _everyOne(uint256 count) private pure returns (bytes memory passes) {
+        passes = new bytes(count / 8);
+        for (uint256 i = 0; i < passes.length; ++i) {
+            passes[i] = 0xff;
+        }
+    }
 
     function _claim(RoundId[] memory claimed) private view returns (bytes memory) {
         bytes[] memory verdicts = new bytes[](claimed.length);

@@ -365,9 +365,9 @@ contract RewardsTest is Protocol {
         claimService(round, 0);
         if (claims & 1 == 0) rewards.refund(job);
         uint256 paid = rewards.paid(job);
-        assertEq(creator.balance, funded - rounds.earned(job));
-        assertEq(deposits.budgetOf(job) + paid, rounds.earned(job));
-        assertLe(rounds.earned(job), funded);
+        assertEq(creator.balance, funded - rounds.progress(job).earned);
+        assertEq(deposits.budgetOf(job) + paid, rounds.progress(job).earned);
+        assertLe(rounds.progress(job).earned, funded);
     }
 
     // ---- steps ----

@@ -2,14 +2,18 @@
 pragma solidity 0.8.37;
 
 import {ECDSA} from "@openzeppelin/contracts/utils/cryptography/ECDSA.sol";
+import {stdJson} from "forge-std/StdJson.sol";
 
 import {IBeacon} from "contracts/interfaces/IBeacon.sol";
 import {IJobs} from "contracts/interfaces/IJobs.sol";
 import {IRounds} from "contracts/interfaces/IRounds.sol";
 import {JobId, JobTerms, Round, roundOf, RoundId, RoundStatus, Schedule} from "contracts/Types.sol";
 import {Protocol} from "./support/Protocol.sol";
+import {VectorFile} from "./support/VectorFile.sol";
 
-contract RoundsTest is Protocol {
+contract RoundsTest is Protocol, VectorFile {
+    using stdJson for string;
+
     bytes32 internal constant ROUND_TAG = keccak256("opfl.v2.round");
 
     JobId internal job;
@@ -402,7 +406,7 @@ contract RoundsTest is Protocol {
         assertEq(uint8(round.status), uint8(RoundStatus.Rolled));
         assertEq(round.attestations[0], keccak256(passesOf(15)));
         assertEq(round.verdictHash, 0);
-        assertEq(rounds.earned(job), 0);
+        assertEq(rounds.progress(job).earned, 0);
     }
 
     function test_Attest_WhenSecondOfItsKind_DecidesAndEarns() public {
@@ -420,7 +424,22 @@ contract RoundsTest is Protocol {
         assertEq(rounds.verdictHashOf(id), verdict);
         assertEq(round.majority, 5);
         assertEq(rounds.majorityOf(id), 5);
-        assertEq(rounds.earned(job), 3 * CLIENT_PAY + 2 * MEMBER_PAY);
+        assertEq(rounds.progress(job).earned, 3 * CLIENT_PAY + 2 * MEMBER_PAY);
+    }
+
+    function test_Attest_WhenWorkIsThatOfTheVectors_EarnsTheSame() public {
+        string memory json = load("rewards");
+        uint256[] memory earned = json.readUintArray(".earned");
+        RoundId id = _settled();
+        uint256 start = vm.snapshotState();
+        for (uint256 i = 0; i < earned.length; ++i) {
+            uint256 passed = (1 << json.readUintArray(".passed")[i]) - 1;
+            for (uint256 member = 0; member < json.readUintArray(".agreed")[i]; ++member) {
+                attest(id, member, passed);
+            }
+            assertEq(rounds.progress(job).earned, earned[i]);
+            vm.revertToState(start);
+        }
     }
 
     function test_Attest_WhenNobodyPassed_DecidesAndPaysMembersAlone() public {
@@ -428,13 +447,13 @@ contract RoundsTest is Protocol {
         attest(id, 0, 0);
         attest(id, 1, 0);
         assertEq(rounds.verdictHashOf(id), keccak256(""));
-        assertEq(rounds.earned(job), 2 * MEMBER_PAY);
+        assertEq(rounds.progress(job).earned, 2 * MEMBER_PAY);
     }
 
     function test_Attest_WhenThirdAgrees_JoinsTheMajorityAndEarns() public {
         RoundId id = _decided();
         assertEq(rounds.majorityOf(id), 7);
-        assertEq(rounds.earned(job), 4 * CLIENT_PAY + 3 * MEMBER_PAY);
+        assertEq(rounds.progress(job).earned, 4 * CLIENT_PAY + 3 * MEMBER_PAY);
     }
 
     function test_Attest_WhenThirdDissents_DoesNotChangeTheDecision() public {
@@ -445,7 +464,7 @@ contract RoundsTest is Protocol {
         assertEq(rounds.verdictHashOf(id), keccak256(passesOf(15)));
         assertEq(rounds.round(id).attested, 7);
         assertEq(rounds.majorityOf(id), 3);
-        assertEq(rounds.earned(job), 4 * CLIENT_PAY + 2 * MEMBER_PAY);
+        assertEq(rounds.progress(job).earned, 4 * CLIENT_PAY + 2 * MEMBER_PAY);
     }
 
     function test_Attest_WhenFirstDissents_LetsTheOtherTwoDecide() public {
@@ -464,7 +483,7 @@ contract RoundsTest is Protocol {
         attest(id, 2, 3);
         assertEq(rounds.verdictHashOf(id), 0);
         assertEq(rounds.majorityOf(id), 0);
-        assertEq(rounds.earned(job), 0);
+        assertEq(rounds.progress(job).earned, 0);
     }
 
     function test_Attest_WhenVerdictIsPadded_CountsAsAnotherOne() public {
@@ -485,7 +504,7 @@ contract RoundsTest is Protocol {
         attest(id, 2, 15);
         assertEq(rounds.majorityOf(id), 7);
         assertEq(uint8(rounds.round(id).status), uint8(RoundStatus.Finalised));
-        assertEq(rounds.earned(job), 4 * CLIENT_PAY + 3 * MEMBER_PAY);
+        assertEq(rounds.progress(job).earned, 4 * CLIENT_PAY + 3 * MEMBER_PAY);
     }
 
     // ---- finalise ----
@@ -607,7 +626,7 @@ contract RoundsTest is Protocol {
         vm.expectEmit(address(rounds));
         emit IRounds.RoundVoided(id, false);
         rounds.voidRound(id);
-        assertEq(rounds.earned(job), 0);
+        assertEq(rounds.progress(job).earned, 0);
     }
 
     function test_VoidRound_WhenDecidedButNotFinalInTime_VoidsAndKeepsTheVerdict() public {
@@ -617,7 +636,7 @@ contract RoundsTest is Protocol {
         emit IRounds.RoundVoided(id, true);
         rounds.voidRound(id);
         assertEq(rounds.verdictHashOf(id), keccak256(passesOf(15)));
-        assertEq(rounds.earned(job), 4 * CLIENT_PAY + 3 * MEMBER_PAY);
+        assertEq(rounds.progress(job).earned, 4 * CLIENT_PAY + 3 * MEMBER_PAY);
     }
 
     function test_VoidRound_WhenRoundIsOver_Reverts() public {

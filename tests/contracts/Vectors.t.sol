@@ -14,7 +14,17 @@ import {Jobs} from "contracts/Jobs.sol";
 import {BLS12381} from "contracts/libraries/BLS12381.sol";
 import {Sampling} from "contracts/libraries/Sampling.sol";
 import {Statements} from "contracts/libraries/Statements.sol";
-import {JobId, MemberFault, Outcome, roundOf, RoundId} from "contracts/Types.sol";
+import {
+    JobId,
+    JobTerms,
+    MemberFault,
+    Outcome,
+    Phases,
+    Role,
+    roundOf,
+    RoundId
+} from "contracts/Types.sol";
+import {TermsHarness} from "./libraries/Terms.t.sol";
 import {VerdictsHarness} from "./libraries/Verdicts.t.sol";
 import {MerkleTree} from "./support/MerkleTree.sol";
 import {VectorFile} from "./support/VectorFile.sol";
@@ -317,6 +327,60 @@ contract VectorsTest is VectorFile {
             for (uint256 j = 0; j < recipients.length; ++j) {
                 assertEq(deposits.creditOf(recipients[j]), paid[j]);
             }
+        }
+    }
+
+    function test_Deadlines_AddsUpThePhases() public {
+        TermsHarness terms = new TermsHarness();
+        string memory json = load("deadlines");
+        uint256[] memory opened = json.readUintArray(".openedAt");
+        for (uint256 i = 0; i < opened.length; ++i) {
+            string memory index = string.concat("[", vm.toString(i), "]");
+            uint256[] memory given = json.readUintArray(string.concat(".lengths", index));
+            uint32[8] memory lengths;
+            lengths[0] = 1;
+            for (uint256 j = 0; j < 7; ++j) {
+                lengths[j + 1] = uint32(given[j]);
+            }
+            Phases memory phases = abi.decode(abi.encode(lengths), (Phases));
+            uint256[] memory found = json.readUintArray(string.concat(".deadlines", index));
+            uint256[7] memory expected;
+            for (uint256 j = 0; j < 7; ++j) {
+                expected[j] = found[j];
+            }
+            bytes memory computed = abi.encode(terms.schedule(phases, uint32(opened[i])));
+            assertEq(computed, abi.encode(expected));
+        }
+    }
+
+    function test_Rewards_EscrowsTheSameBudgets() public {
+        TermsHarness harness = new TermsHarness();
+        string memory json = load("rewards");
+        uint256[] memory budgets = json.readUintArray(".budgets");
+        JobTerms memory terms;
+        for (uint256 i = 0; i < budgets.length; ++i) {
+            terms.rounds = uint32(json.readUintArray(".rounds")[i]);
+            terms.maxClients = uint32(json.readUintArray(".places")[i]);
+            terms.pay.client = uint96(json.readUintArray(".clientPays")[i]);
+            terms.pay.member = uint96(json.readUintArray(".memberPays")[i]);
+            assertEq(harness.budget(terms), budgets[i]);
+        }
+    }
+
+    function test_Charges_HoldsTheSameWei() public {
+        string memory json = load("charges");
+        uint256[] memory held = json.readUintArray(".held");
+        Deposits deposits = new Deposits(address(this), address(this), address(0));
+        for (uint256 i = 0; i < held.length; ++i) {
+            address owner = address(uint160(0xbeef00 + i));
+            uint256 stake = json.readUintArray(".balances")[i];
+            vm.deal(address(this), stake);
+            deposits.lock{value: stake}(JobId.wrap(1), Role.Client, owner);
+            uint96 penalty = uint96(json.readUintArray(".penalties")[i]);
+            (uint96 captured, uint96 left) =
+                deposits.capture(JobId.wrap(1), Role.Client, owner, penalty);
+            assertEq(captured, held[i]);
+            assertEq(left, stake - held[i]);
         }
     }
 

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import astuple, replace
 from fractions import Fraction
 
 import numpy as np
@@ -9,6 +10,9 @@ import protocol_vectors as vectors
 import pytest
 from protocol_vectors import columns
 
+from opfl_chain.chain.bindings.types import Pay, Phases
+from opfl_chain.chain.terms import budget as budget_of
+from opfl_chain.chain.terms import default_terms, schedule_of
 from opfl_chain.protocol import hashing
 from opfl_chain.protocol.advice import Advice, AdviceFormat
 from opfl_chain.protocol.audit_exchange import Conclusion, verdict_of
@@ -54,6 +58,17 @@ from opfl_chain.rules.paper import (
 )
 from opfl_chain.rules.quantiles import need
 from opfl_chain.rules.registry import boundary_from_json
+
+TERMS = default_terms(
+    policy_hash=bytes(32),
+    boundary_hash=bytes(32),
+    model_hash=bytes(32),
+    members=("0x1", "0x2", "0x3"),
+    treasury="0x4",
+    audit_rate=1,
+    rounds=1,
+    phases=Phases(1, 1, 5, 2, 1, 17, 4, 1),
+)
 
 
 def test_vectors_are_what_the_specification_says():
@@ -299,6 +314,28 @@ def test_penalties():
         assert (split.burnt, split.treasury) == (int(burnt), int(treasury))
         assert list(split.paid) == [int(each) for each in paid]
         assert sum(split.paid) == int(compensated)
+
+
+def test_deadlines():
+    vector = vectors.load("deadlines")
+    for lengths, opened, deadlines in columns(vector, "lengths", "openedAt", "deadlines"):
+        schedule = schedule_of(Phases(1, *lengths), opened)
+        assert list(astuple(schedule)) == deadlines
+
+
+def test_charges():
+    vector = vectors.load("charges")
+    for outcome, first in columns(vector, "outcomes", "endsFrom"):
+        assert [Outcome(outcome).ends_from(last) for last in vector["responses"]] == first
+
+
+def test_rewards():
+    vector = vectors.load("rewards")
+    names = "rounds", "places", "clientPays", "memberPays"
+    for rounds, places, client, member, budget in columns(vector, *names, "budgets"):
+        pay = Pay(int(client), int(member))
+        terms = replace(TERMS, rounds=rounds, max_clients=places, pay=pay)
+        assert budget_of(terms) == int(budget)
 
 
 def test_deposits():

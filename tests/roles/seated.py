@@ -17,7 +17,7 @@ from opfl_chain.learning.registry import model_of
 from opfl_chain.learning.seeded import initial_parameters
 from opfl_chain.mpc.replay.default_policy import default_policy
 from opfl_chain.protocol.audit_exchange import proof_context
-from opfl_chain.protocol.bundle import context
+from opfl_chain.protocol.bundle import context, seal
 from opfl_chain.protocol.bundle_form import BundleKind
 from opfl_chain.protocol.statements import Answer, Contribution
 from opfl_chain.roles.client.conduct import Conduct
@@ -78,8 +78,11 @@ class ContributingClient:
         )
         self.made = {}
 
-    def bundle(self, kind, changed=None):
-        """The bundle for the open round; `changed` alters its content before it is sealed."""
+    def bundle(self, kind, changed=None, seed=None):
+        """The bundle for the open round; `changed` alters its content before it is sealed.
+
+        With another `seed` the same content is another bundle.
+        """
         round_ = self.world.round
         if round_.opening not in self.made:
             self.made[round_.opening] = self.own.make(
@@ -92,6 +95,8 @@ class ContributingClient:
         place = context(
             self.world.player.domain.separator, round_.id, round_.opening, self.address, kind
         )
+        if seed is not None:
+            return seal(kind, place, parts, keys, seed)
         return self.own.seal(kind, round_.opening, place, parts, keys)
 
     def sign(self, kind, bundle, opening=None):
@@ -140,6 +145,7 @@ class World:
         rounds=2,
         confirmations=0,
         time="virtual",
+        members=4,
         **terms,
     ):
         self.player, self.folder, self.rounds = player, folder, rounds
@@ -149,7 +155,7 @@ class World:
         self.job = player.create_real_job(rounds=rounds, phases=PHASES, **changes)
         self.members = [
             self._started(actor, number, (cheats or {}).get(number, TickingMember))
-            for number, actor in enumerate(player.roster[:4])
+            for number, actor in enumerate(player.roster[:members])
         ]
         self.tick()
         self.clients = [
@@ -179,7 +185,7 @@ class World:
         key = self.player.keys[actor.address]
         if not keystore.exists():
             create_bls_key(keystore, PASSWORD, key=key, scrypt_n=SCRYPT_CHEAP)
-        more = {"bls_keystore": keystore, "mpc_addresses": [f"127.0.0.1:{n}" for n in (1, 2, 3, 4)]}
+        more = {"bls_keystore": keystore, "mpc_addresses": [f"127.0.0.1:{n}" for n in range(1, 6)]}
         settings = {**settings.model_dump(), **more, "chain": chain}
         member = kind(MemberSettings.model_validate(settings))
         self._open.callback(member.close)

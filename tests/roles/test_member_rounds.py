@@ -13,6 +13,7 @@ from opfl_chain.adversaries.members import (
     SumsFalsely,
 )
 from opfl_chain.chain.bindings.types import ChargeStatus, MemberFault
+from opfl_chain.protocol.roll import Listed
 from opfl_chain.protocol.verdict import Outcome, Verdict
 from opfl_chain.roles.member.hearings import Hearing
 from opfl_chain.roles.member.meetings import MeetingAudits
@@ -183,6 +184,33 @@ class TestAudits:
         assert (charge.client, charge.outcome) == (silent.address, Outcome.UNANSWERED)
         assert charge.decided_at > response
         assert charge.held == audited.member(1).job.terms.penalties.client
+
+    def test_who_answers_each_member_differently_is_decided_all_the_same(self, audited):
+        """Each list names another answer; then all have two of them, and list the smaller one."""
+        split, *others = audited.clients
+        self.answer(audited, *others)
+        for seat in range(3):
+            other = split.bundle(ANSWER, seed=bytes([seat + 1]) * 32)
+            assert split.deliver(ANSWER, seats=(seat,), bundle=other) == [200]
+        view = audited.member(1).view
+        audited.until(lambda: view.charges() and not view.undecided(), blocks=4, most=80)
+        (charge,) = view.charges()
+        assert (charge.client, charge.status) == (split.address, ChargeStatus.ACQUITTED)
+
+    def test_who_keeps_signing_other_answers_pays_after_the_response_window(self, audited):
+        """Two answers to each of two members, and none is the same; the third one sides with it."""
+        split, *others = audited.clients
+        self.answer(audited, *others)
+        for seat in (0, 1):
+            for number in (1, 2):
+                other = split.bundle(ANSWER, seed=bytes([2 * seat + number]) * 32)
+                assert split.deliver(ANSWER, seats=(seat,), bundle=other) == [200]
+        audited.member(2).answers._list = lambda *_: Listed({}).encode()
+        view, response = audited.member(1).view, audited.round.schedule.response
+        audited.until(lambda: view.charges() and not view.undecided(), blocks=4, most=120)
+        (charge,) = view.charges()
+        assert (charge.client, charge.outcome) == (split.address, Outcome.UNANSWERED)
+        assert charge.decided_at > response
 
     def test_an_absent_member_stops_nobody_and_loses_its_seat(self, audited):
         self.answer(audited)

@@ -72,11 +72,6 @@ class Rounds(Contract):
             {"id": id, "root": root, "count": count, "pairs": pairs, "signatures": signatures},
         )
 
-    def earned(self, argument_0: JobId, *, block: BlockTag = "latest") -> int:
-        """Total that the decided rounds of a job have earned."""
-        values = self._read("earned", ("uint64",), ("uint256",), {"argument_0": argument_0}, block)
-        return int(values[0])
-
     def finalise(
         self, id: RoundId, aggregate_hash: bytes, model_hash: bytes, signatures: tuple[bytes, ...]
     ) -> Call:
@@ -104,7 +99,7 @@ class Rounds(Contract):
     def progress(self, job: JobId, *, block: BlockTag = "latest") -> Progress:
         """Progress of a job."""
         values = self._read(
-            "progress", ("uint64",), ("(uint32,uint8,bool,bytes32)",), {"job": job}, block
+            "progress", ("uint64",), ("(uint32,uint8,bool,uint128,bytes32)",), {"job": job}, block
         )
         return Progress.from_abi(values[0])
 

@@ -197,11 +197,12 @@ class Progress:
     next_round: int
     void_streak: int
     closed: bool
+    earned: int
     model_hash: bytes
 
     @classmethod
     def from_abi(cls, raw: Sequence[Any]) -> Self:
-        return cls(raw[0], raw[1], raw[2], raw[3])
+        return cls(raw[0], raw[1], raw[2], raw[3], raw[4])
 
 
 class RoundStatus(ContractEnum):

@@ -96,6 +96,7 @@ def write_page(path: Path, result: DemoResult) -> None:
             html.text(
                 f"{len(result.plan.clients)} clients, {len(result.plan.members)} members,"
                 f" {len(result.plan.standbys)} on the bench and a server"
+                f"{f' that cheats ({result.plan.server})' if result.plan.server else ''}"
                 f" trained {result.plan.model} on {result.plan.dataset} for"
                 f" {result.outcome.rounds} rounds, each in a process of its own; audit rate"
                 f" {result.plan.audit_rate:g}."
@@ -167,6 +168,7 @@ def _figures(result: DemoResult) -> html.Html:
             f"{sum(member.penalised > 0 for member in bad)} of {len(bad)}" if bad else "",
             "bad members penalised",
         ),
+        (f"{result.rounds_final} of {result.outcome.rounds}", "rounds final"),
         (str(result.honest_clients_lost), "honest clients lost anything"),
         (str(result.honest_members_lost), "honest members lost anything"),
         (rounded_ether(result.paid), "ETH paid for work"),

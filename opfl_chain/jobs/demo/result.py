@@ -185,6 +185,11 @@ class DemoResult:
         return sum(member.penalised > 0 for member in self.members if member.cheat is None)
 
     @property
+    def rounds_final(self) -> int:
+        """Number of rounds with a result."""
+        return sum(map(self.outcome.is_final, range(self.outcome.rounds)))
+
+    @property
     def bad_members(self) -> Sequence[MemberResult]:
         return [member for member in self.members if member.cheat is not None]
 
@@ -228,7 +233,7 @@ class DemoResult:
             "honest_members_lost": self.honest_members_lost,
             "cheats_audited": self.cheats_audited,
             "cheats_charged": self.cheats_charged,
-            "rounds_final": sum(map(self.outcome.is_final, range(self.outcome.rounds))),
+            "rounds_final": self.rounds_final,
             "seat_changes": [list(each) for each in self.outcome.seat_changes()],
             "accuracy_first": scored[0][1] if scored else None,
             "accuracy_last": scored[-1][1] if scored else None,

@@ -116,14 +116,16 @@ def summary(result: DemoResult) -> Text:
     lost = result.honest_clients_lost + result.honest_members_lost
     style = "bold red" if lost else "bold green"
     line.append(f"{lost} honest participants lost anything", style=style)
+    final = f"{result.rounds_final} of {result.outcome.rounds} rounds are final"
     for member in result.bad_members:
         line.append(f"\n{member.name} ({member.cheat}) ", style="bold")
         paid = f"paid {ether(member.penalised)} for {', '.join(member.faults)}"
-        line.append(paid if member.penalised else "changed nothing, and paid nothing")
+        free = f"paid nothing, as nothing shows it to be at fault; {final}"
+        line.append(paid if member.penalised else free)
     if result.plan.server is not None:
         line.append(f"\nserver ({result.plan.server}) ", style="bold")
-        final = sum(map(result.outcome.is_final, range(result.outcome.rounds)))
-        line.append(f"stopped nothing: {final} of {result.outcome.rounds} rounds are final")
+        is_over = result.rounds_final == result.outcome.rounds
+        line.append(f"stopped nothing: {final}" if is_over else f"cheated: {final}")
     scored = sorted(result.accuracies.items())
     if scored:
         line.append(f"\naccuracy {scored[0][1]:.1%} → {scored[-1][1]:.1%}", style="cyan")

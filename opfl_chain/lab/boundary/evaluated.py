@@ -10,6 +10,7 @@ import numpy as np
 
 from opfl_chain.lab.boundary.floors import PERTURBATIONS, floor_fields, floors_of, highest, seen
 from opfl_chain.lab.boundary.records import RuleRecords
+from opfl_chain.lab.calibration.proving import form_of
 from opfl_chain.lab.errors import TooFewSteps
 from opfl_chain.lab.statistics import Rate
 from opfl_chain.rules.boundary import Boundary
@@ -96,8 +97,10 @@ class Evaluated:
         steps = self.open_to_cheats()
         kinds = tuple(PERTURBATIONS)
         floors = floors_of(self.records, {0: self.boundary}, steps, kinds, self.extent.seed)[0]
+        policy = self.records.policy
         return {
             **self.names,
+            **({"statement": form_of(policy)} if policy.proof is not None else {}),
             "alpha": self.records.rule.alpha,
             "calibration_steps": len(self.calibration),
             **self.rate(self.boundary, self.held_out),

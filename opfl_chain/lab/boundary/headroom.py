@@ -16,7 +16,7 @@ import numpy as np
 from opfl_chain.lab.boundary.evaluated import spread
 from opfl_chain.lab.boundary.records import RunName, quiet
 from opfl_chain.lab.calibration.implied import implied, lift_in
-from opfl_chain.lab.calibration.proving import BOUNDS, StepProver, lengths, tolerance_of
+from opfl_chain.lab.calibration.proving import BOUNDS, StepProver, form_of, lengths, tolerance_of
 from opfl_chain.lab.calibration.run import Progress
 from opfl_chain.lab.calibration.steps import ANY_TOLERANCE, TrainedStep, spread_steps, trained_steps
 from opfl_chain.lab.statistics import upper_bound
@@ -205,6 +205,7 @@ def headroom_row(
         "batch_size": run.batch_size,
         "variation": name,
         **asdict(plan),
+        "statement": form_of(policy),
         **judge_run(policy, boundary, dataset, plan, progress),
     }
 
@@ -220,7 +221,7 @@ def headroom_rows(
 ) -> Iterator[Row]:
     """Yield a row for every run and variation; rows that are known already are not made again.
 
-    A row that an interrupt cut short is the last one.
+    Those of other proofs than today's are. A row that an interrupt cut short is the last one.
     """
     for run in runs:
         boundary: Boundary | None = None
@@ -239,8 +240,9 @@ def headroom_rows(
 
 def _is_of(row: Row, run: RunName, rule: AnyRule, name: str, plan: HeadroomPlan) -> bool:
     wanted = {"run": str(run), "rule": rule.name, "variation": name, **asdict(plan)}
-    same = all(row.get(field) == value for field, value in wanted.items())
-    return same and not _is_short(row)
+    if any(row.get(field) != value for field, value in wanted.items()) or _is_short(row):
+        return False
+    return row.get("statement") == form_of(VARIATIONS[name].policy(run, rule))
 
 
 def others(known: Sequence[Row], rows: Sequence[Row]) -> list[Row]:

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from opfl_chain.lab.boundary.records import RunName
+from opfl_chain.lab.boundary.records import RunName, claim_form
 from opfl_chain.lab.calibration.implied import ImpliedReplayer, StepReplayer
 from opfl_chain.lab.calibration.replayer import WIDTH, Replayer, StepReplays
 from opfl_chain.lab.calibration.run import Progress, claim_folder, replay_and_record
@@ -97,6 +97,7 @@ def record(
     for rule in rules:
         done = set(store.replayed(rule.name))
         steps = [t for t in plan.replayed(rule) if t not in done]
+        claim_form(store, rule, run.policy(rule))
         if not steps:
             continue
         with replaying(run.policy(rule), committees) as replayer:

@@ -17,6 +17,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from opfl_chain.lab.calibration.proving import form_of
 from opfl_chain.lab.calibration.run import FILE, Progress
 from opfl_chain.lab.calibration.steps import ANY_TOLERANCE, HonestStep, StepStore
 from opfl_chain.lab.errors import NoSuchRun, RecordsInconsistent, RecordsMissing
@@ -32,8 +33,10 @@ from opfl_chain.rules.boundary import Boundary
 from opfl_chain.rules.evidence import Observation, Profile
 from opfl_chain.rules.registry import DEFAULT_RULE
 from opfl_chain.rules.rule import AnyRule, NothingToCalibrate
+from opfl_chain.system.files import write_atomically
 
 _BATCH = "-batch"
+_FORM = "statement"
 
 
 def check_claim(folder: Path, policy: Policy) -> None:
@@ -74,6 +77,32 @@ def check_policy(policy: Policy, model: Model, store: StepStore, rule: str, t: i
             store.folder,
             f"the replay of step {t} by rule {rule} is {sizes_apart:.3g} times as large as the"
             " gradient: it was made with another loss scale",
+        )
+
+
+def form_file(store: StepStore, rule: AnyRule) -> Path:
+    """Return the file that names the proofs by which gradients of a rule are implied."""
+    return store.folder / rule.name / _FORM
+
+
+def claim_form(store: StepStore, rule: AnyRule, policy: Policy) -> None:
+    """Mark a folder without gradients that proofs imply as one of today's, or check that it is."""
+    if policy.proof is not None and not store.replayed(rule.name):
+        write_atomically(form_file(store, rule), form_of(policy) + "\n")
+    check_form(store, rule, policy)
+
+
+def check_form(store: StepStore, rule: AnyRule, policy: Policy) -> None:
+    """Raise if gradients of a rule are implied by other proofs than today's."""
+    if policy.proof is None:
+        return
+    path = form_file(store, rule)
+    theirs = path.read_text(encoding="utf-8").strip() if path.is_file() else "an unknown statement"
+    if theirs != (ours := form_of(policy)):
+        raise RecordsInconsistent(
+            store.folder,
+            f"gradients by rule {rule.name} are implied by {theirs}, today's proofs state {ours}:"
+            f" delete {path.parent} and record them again with --make",
         )
 
 
@@ -139,6 +168,7 @@ class RuleRecords:
         records = cls(run, rule, store, replayed, progress)
         check_claim(store.folder, run.policy())
         check_policy(records.policy, run.model, store, rule.name, replayed[0])
+        check_form(store, rule, records.policy)
         return records
 
     @cached_property

@@ -18,7 +18,7 @@ from opfl_chain.lab.boundary.evaluated import spread
 from opfl_chain.lab.boundary.mask_attack import MaskAttack, MaskAttacker
 from opfl_chain.lab.boundary.records import RunName, quiet
 from opfl_chain.lab.boundary.slack_attack import PROVED_SLACK
-from opfl_chain.lab.calibration.proving import StepProver
+from opfl_chain.lab.calibration.proving import StepProver, form_of
 from opfl_chain.lab.calibration.run import Progress
 from opfl_chain.lab.calibration.steps import ANY_TOLERANCE, TrainedStep, trained_steps
 from opfl_chain.learning.data.examples import Dataset
@@ -119,6 +119,7 @@ def side_row(
         progress("choosing sides of ReLUs", len(found), len(chosen))
     return {
         "run": str(run),
+        "statement": form_of(policy),
         "mask_training_steps": training_steps,
         "mask_window": window,
         "mask_steps": len(found),

@@ -22,7 +22,7 @@ from torch import Tensor
 from opfl_chain.lab.boundary.headroom import HeadroomPlan, calibrated_on
 from opfl_chain.lab.boundary.records import RunName, quiet
 from opfl_chain.lab.calibration.implied import implied_gradient, lift_in
-from opfl_chain.lab.calibration.proving import StepProver, tolerance_of
+from opfl_chain.lab.calibration.proving import StepProver, form_of, tolerance_of
 from opfl_chain.lab.calibration.run import Progress
 from opfl_chain.lab.calibration.steps import (
     HonestStep,
@@ -325,6 +325,7 @@ def slack_row(
         "rule": rule.name,
         "dataset": dataset.name,
         **asdict(plan),
+        "statement": form_of(policy),
         "steps": len(found),
         "slack": SLACK,
         "proved_slack": PROVED_SLACK,

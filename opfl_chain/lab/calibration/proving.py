@@ -13,10 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from opfl_chain.lab.calibration.replayer import shared
-from opfl_chain.lab.calibration.steps import HonestStep, TrainedStep
+from opfl_chain.lab.calibration.steps import ANY_TOLERANCE, HonestStep, TrainedStep
 from opfl_chain.lab.errors import NoProofs
 from opfl_chain.learning.proved_client import ProvedResult, ProvedStep
+from opfl_chain.learning.proved_step import statement_of
 from opfl_chain.learning.registry import model_of
+from opfl_chain.learning.seeded import initial_parameters
 from opfl_chain.protocol.policy import Policy
 from opfl_chain.protocol.proof.answers import Query, accepts
 from opfl_chain.protocol.proof.closing import Tolerance
@@ -37,6 +39,15 @@ def lengths(usage: Usage) -> dict[str, float]:
     return {
         name: math.sqrt(used) if name in SQUARED else used for name, used in usage.bounds.items()
     }
+
+
+def form_of(policy: Policy) -> str:
+    """Return a digest of what clients of a policy state, at its first weights and any tolerance.
+
+    It names the proofs that a figure was measured on: figures with another one are of other proofs.
+    """
+    weights = initial_parameters(model_of(policy).layout, policy.seeds.model)
+    return "0x" + statement_of(policy, ANY_TOLERANCE, weights).hash.hex()
 
 
 class StepProver:

@@ -96,7 +96,7 @@ class Charges:
             outcome = self._store.outcome(round_.opening, client)
             if charge is None or outcome is None:
                 continue
-            if outcome is Outcome.UNANSWERED and not now.has_come(round_.schedule.response + 1):
+            if not now.has_come(outcome.ends_from(round_.schedule.response)):
                 continue
             if not now.has_come(turn_of(place, charge.held_at)):
                 continue

@@ -7,11 +7,14 @@ from collections.abc import Container, Mapping
 from opfl_chain.chain.bindings.types import RollEntry as RollEvidence
 from opfl_chain.protocol.bundle import Bundle
 from opfl_chain.protocol.delivery import Claim, Delivery, Expected
+from opfl_chain.protocol.errors import DoesNotOpen
 from opfl_chain.protocol.identifiers import Address, ClientIndex
 from opfl_chain.protocol.roll import Roll, RollEntry
-from opfl_chain.protocol.sealing import SealingKey
+from opfl_chain.protocol.sealing import Complaint, SealingKey
 from opfl_chain.protocol.unsealing import (
     answer_with_keys,
+    complain,
+    complaint_stands,
     contribution_with_keys,
     open_answer,
     open_contribution,
@@ -127,6 +130,36 @@ class Contributions:
             claim.client: self.delivery(round_, client, expected, answers.get(client))
             for client, claim in self.claims(round_).items()
         }
+
+    def complaint(self, round_: RoundView, client: Address) -> Complaint | None:
+        """Show that a contribution on the roll does not open for us, if it does not.
+
+        We were away when members complained, or it would not be there. None also if it is sealed to
+        somebody else, who had our seat before us.
+        """
+        entry = self._entry(round_, client)
+        if entry is None or not self.is_sealed_to_us(round_):
+            return None
+        bundle = self._gradients.required(round_, client, entry.content_hash)
+        context, seat = self._gradients.context(round_, client), self._messages.seat(round_)
+        try:
+            open_contribution(
+                bundle, seat, self._sealing_key, context, self._gradients.expected(round_)
+            )
+        except DoesNotOpen:
+            return complain(bundle, seat, self._sealing_key, context)
+        return None
+
+    def stands(self, round_: RoundView, client: Address, seat: int, complaint: Complaint) -> bool:
+        """Return whether a complaint shows that a contribution on the roll does not open."""
+        if (entry := self._entry(round_, client)) is None:
+            return False
+        peers = [member for _, member in self._messages.peers(round_)]
+        self._gradients.fetch(round_, client, entry.content_hash, peers)
+        bundle = self._gradients.bundle(round_, client, entry.content_hash)
+        expected, key = self._gradients.expected(round_), self.sealed_to(round_, seat)
+        context = self._gradients.context(round_, client)
+        return bundle is not None and complaint_stands(bundle, key, complaint, context, expected)
 
     def sealed_to(self, round_: RoundView, seat: int) -> bytes:
         """The key that bundles of a round are sealed to: of who had the seat when it opened.

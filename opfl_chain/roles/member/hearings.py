@@ -107,6 +107,10 @@ class Answers:
         """Return whether every one of these clients has answered to us."""
         return set(clients) <= set(self._own(round_, clients))
 
+    def has_signed_two(self, round_: RoundView, client: Address) -> bool:
+        """Return whether a client has signed two answers. An honest one signs the same again."""
+        return len(self._intake.hashes(round_).get(client, ())) > 1
+
     def agree(self, hearing: Hearing, now: Moment) -> dict[Address, bytes] | None:
         """Return the content hash of the answer of each client that has one, or None for now."""
         round_ = hearing.round
@@ -136,7 +140,21 @@ class Answers:
             self._intake.fetch(round_, client, content_hash, tellers)
             if self._intake.has(round_, client, content_hash):
                 self._newcomers.hand_over(round_, BundleKind.ANSWER, client, content_hash)
+        for seat, each in read.items():
+            for index in set(each.hashes) & set(addresses):
+                if addresses[index] not in found:
+                    self._compare(round_, addresses[index], each.hashes[index], seats[seat])
         return found
+
+    def _compare(
+        self, round_: RoundView, client: Address, content_hash: bytes, member: Address
+    ) -> None:
+        """Have the answer that another list names, of a client on which no two lists agree.
+
+        Who sends each of us another answer would otherwise never be decided: each keeps its own.
+        """
+        if not self.has_signed_two(round_, client):
+            self._intake.fetch(round_, client, content_hash, [member])
 
     def _list(self, round_: RoundView, clients: tuple[Address, ...]) -> bytes:
         """The answers that we have, or that a peer has: to have answered one of us is enough."""

@@ -308,7 +308,8 @@ class Member(Node):
 
         Who passed before the verdict is in it. That a client has not answered is known only after
         the response window, and only to a member that has no valid answer itself: an answer that
-        members could not agree on is heard again. A replay is repeated before it costs anything.
+        members could not agree on is heard again, unless its client signed two. A replay is
+        repeated before it costs anything.
         """
         opening, response = hearing.round.opening, hearing.round.schedule.response
         ended: dict[Address, Outcome] = {}
@@ -318,6 +319,7 @@ class Member(Node):
             final = hearing.attempt > 0
             if outcome is Outcome.UNANSWERED:
                 in_time = self.answers.all_here(hearing.round, (client,))
+                in_time = in_time and not self.answers.has_signed_two(hearing.round, client)
                 final = final and hearing.start > response and not in_time
             elif outcome is Outcome.OUTSIDE:
                 times = self.store.keep_found_outside(opening, client, hearing.attempt)

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from opfl_chain.chain.keys import signer_of
 from opfl_chain.chain.rpc import tohex, unhex
-from opfl_chain.protocol.echo import SLOTS_PER_ATTEMPT, Signed
+from opfl_chain.protocol.echo import SLOTS_PER_ATTEMPT, Signed, is_hand_over, is_known
 from opfl_chain.protocol.hashing import keccak256
 from opfl_chain.protocol.identifiers import Address
 from opfl_chain.protocol.signatures import SIGNATURE_BYTES
@@ -163,7 +163,12 @@ class Messages:
     # --- endpoints
 
     def take(self, request: Request) -> Response:
-        """Store a peer's message."""
+        """Store a peer's message that is for all members."""
+        self._require_for_all(request)
+        return self.take_any(request)
+
+    def take_any(self, request: Request) -> Response:
+        """Store a peer's message, also one that is for us alone."""
         round_, slot, seat = self._place(request)
         if slot > self._last_slot(round_):
             raise Refusal(HTTPStatus.TOO_EARLY, f"no session of this round has slot {slot} yet")
@@ -181,11 +186,13 @@ class Messages:
 
     def serve_first(self, request: Request) -> Response:
         """Serve the first message of a seat in a slot that we have."""
+        self._require_for_all(request)
         round_, slot, seat = self._place(request)
         return _response(self.first(round_, slot, seat))
 
     def serve(self, request: Request) -> Response:
         """Serve a message that we heard, as its member signed it."""
+        self._require_for_all(request)
         round_, slot, seat = self._place(request)
         try:
             content_hash = unhex(request.parts["hash"])
@@ -195,6 +202,12 @@ class Messages:
             raise Refusal(HTTPStatus.NOT_FOUND, "no message has this hash")
         author = self.seats(round_)[seat]
         return _response(self._store.message(round_.opening, slot, author, content_hash))
+
+    def _require_for_all(self, request: Request) -> None:
+        """Refuse slots of hand-overs: whoever reads the keys in these opens components."""
+        slot = _slot(request)
+        if not is_known(slot) or is_hand_over(slot):
+            raise Refusal(HTTPStatus.NOT_FOUND, f"slot {slot} has no message for all members")
 
     def _is_signed(self, round_: RoundView, slot: int, seat: int, message: Signed) -> bool:
         statement = self.statement(round_, slot, message.body)

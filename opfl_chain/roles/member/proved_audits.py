@@ -259,9 +259,11 @@ class ProvedAudits(JointAudits):
             except ProtocolError as error:
                 _LOGGER.warning("answer refused", extra={"client": client, "why": str(error)})
                 continue
-            rows[claim.client] = ReportRow(words[claim.client].commitment)
         sheet = Reveal(seat, words).encode()
         self._parts.store.keep_sheet(round_.opening, hearing.slot(Slot.REVEAL), sheet)
+        # The words that we shall reveal: those from before a crash if it came in between.
+        kept = self.reveal(hearing).answers
+        rows |= {client: ReportRow(each.commitment) for client, each in kept.items()}
         return Report(seat, subject, rows)
 
     def reveal(self, hearing: Hearing) -> Reveal:
@@ -285,22 +287,32 @@ class ProvedAudits(JointAudits):
         )
 
     def _complaint(self, round_: RoundView, client: Address, content_hash: bytes) -> Complaint:
-        intake, seat = self._parts.answer_intake, self._parts.messages.seat(round_)
+        """Complain of the contribution, if we missed the complaints of the roll, or of the answer.
+
+        A complaint about the one that opens would be false, and cost our stake.
+        """
+        parts, seat = self._parts, self._parts.messages.seat(round_)
+        if (complaint := parts.contributions.complaint(round_, client)) is not None:
+            return complaint
+        intake = parts.answer_intake
         bundle = intake.required(round_, client, content_hash)
-        return complain(bundle, seat, self._parts.sealing_key, intake.context(round_, client))
+        return complain(bundle, seat, parts.sealing_key, intake.context(round_, client))
 
     def _standing(
         self, round_: RoundView, client: Address, content_hash: bytes, rows: Mapping[int, Row]
     ) -> list[int]:
-        """Seats whose complaint about an answer stands."""
-        intake, found = self._parts.answer_intake, []
+        """Seats whose complaint about an answer, or about its contribution, stands."""
+        parts, found = self._parts, []
+        intake = parts.answer_intake
         for seat, row in rows.items():
             bundle = intake.bundle(round_, client, content_hash)
             if not isinstance(row, Complaint) or bundle is None:
                 continue
-            key = self._parts.contributions.sealed_to(round_, seat)
+            key = parts.contributions.sealed_to(round_, seat)
             context, expected = intake.context(round_, client), intake.expected(round_)
-            if complaint_stands(bundle, key, row, context, expected):
+            if complaint_stands(bundle, key, row, context, expected) or parts.contributions.stands(
+                round_, client, seat, row
+            ):
                 found.append(seat)
         return found
 

@@ -183,7 +183,7 @@ class Referees:
             # Who has a seat may have said what it wants in this slot: a second message would cost
             # its stake.
             raise Refusal(HTTPStatus.FORBIDDEN, "this member is not the referee of this session")
-        parts.messages.take(request)
+        parts.messages.take_any(request)
         kept = parts.messages.own(round_, slot)
         if kept is None:
             with self._settling:

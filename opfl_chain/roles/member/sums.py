@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 import numpy as np
@@ -17,9 +17,11 @@ from opfl_chain.chain.bindings.types import MemberFault
 from opfl_chain.protocol.aggregate import NOTHING, open_sum, sum_components
 from opfl_chain.protocol.commitments import COMPONENTS
 from opfl_chain.protocol.delivery import Expected, Held
-from opfl_chain.protocol.echo import Slot, readable
+from opfl_chain.protocol.echo import Common, Slot, readable
 from opfl_chain.protocol.errors import ProtocolError
+from opfl_chain.protocol.identifiers import ClientIndex
 from opfl_chain.protocol.ring import UnsignedWords, Words
+from opfl_chain.protocol.roll import Complaints
 from opfl_chain.protocol.shares import held_indices, verify_components
 from opfl_chain.protocol.sums import (
     AgreedSum,
@@ -80,8 +82,9 @@ class MemberSums:
             return None
         if len(Verdict.decode(passes).passed) < self._node.job.terms.fewest_contributions:
             return NOTHING
-        held = self.held(round_)
-        if held is None:
+        held, passed = self.held(round_), Verdict.decode(passes).passed
+        unopened = self._unopened(round_, passed) if held is None else None
+        if held is None and unopened is None:
             return None
         ends = parts_of(round_.schedule.attest, round_.schedule.finalise, PARTS)
         said = self._steps.take(
@@ -89,7 +92,7 @@ class MemberSums:
             Slot.SUM,
             StepEnds(*ends[0:2]),
             now,
-            lambda: encode_parts([part_hash(part) for part in held]),
+            lambda: _said(held, unopened),
         )
         if said is None:
             return None
@@ -98,7 +101,8 @@ class MemberSums:
         if agreed.for_referee:
             agreed = self._settled(round_, parts, agreed)
         for seat, member in enumerate(self._messages.seats(round_)):
-            if said.in_time and seat not in parts and seat not in said.equivocators:
+            away = seat not in parts and seat not in said.equivocators
+            if said.in_time and away and not self._is_excused(round_, passed, seat, said):
                 self._charges.note(round_, member, MemberFault.ABSENCE)
         components = {
             index: found
@@ -120,6 +124,35 @@ class MemberSums:
             liar = self._messages.seats(round_)[seat]
             self._charges.note(round_, liar, MemberFault.FALSEHOOD)
         return settled
+
+    def _unopened(self, round_: RoundView, passed: Collection[ClientIndex]) -> Complaints | None:
+        """Complain of a contribution that does not open for us, if there is one in the sum.
+
+        It is on the roll because we were away when members complained, and we have no parts now.
+        """
+        for entry in self._store.roll(round_.opening):
+            if entry.client in passed:
+                complaint = self._contributions.complaint(round_, entry.address)
+                if complaint is not None:
+                    return Complaints({entry.client: (entry.content_hash, complaint)})
+        return None
+
+    def _is_excused(
+        self, round_: RoundView, passed: Collection[ClientIndex], seat: int, said: Common
+    ) -> bool:
+        """Return whether a seat has shown that a contribution in the sum does not open for it."""
+        body = said.values.get(seat)
+        read = readable(
+            {seat: body}, lambda at, text: Complaints.decode(text, at, len(passed))
+        ).get(seat)
+        entries = {each.client: each for each in self._store.roll(round_.opening)}
+        return read is not None and any(
+            client in passed
+            and client in entries
+            and entries[client].content_hash == content
+            and self._contributions.stands(round_, entries[client].address, seat, complaint)
+            for client, (content, complaint) in read.filed.items()
+        )
 
     def held(self, round_: RoundView) -> Held | None:
         """Our components of a decided round; of a round that is over, only if still cached.
@@ -169,10 +202,10 @@ class MemberSums:
         return own[:words], following[:words]
 
     def _component(
-        self, round_: RoundView, held: Held, index: int, digest: bytes
+        self, round_: RoundView, held: Held | None, index: int, digest: bytes
     ) -> UnsignedWords | None:
         """The words of a component with this hash: our own, or those of a member that has them."""
-        for mine, words in zip(held_indices(self._messages.seat(round_)), held, strict=True):
+        for mine, words in zip(held_indices(self._messages.seat(round_)), held or (), strict=False):
             if mine == index and part_hash(words) == digest:
                 return words
         size = _WORD_BYTES * self._node.job.boundary.coordinates
@@ -194,3 +227,10 @@ class MemberSums:
                 return words
         self._node.agenda.again()
         return None
+
+
+def _said(held: Held | None, unopened: Complaints | None) -> bytes:
+    """Return our message about a sum: the hashes of our parts, or why we have none."""
+    if held is not None:
+        return encode_parts([part_hash(part) for part in held])
+    return unopened.encode() if unopened is not None else b""

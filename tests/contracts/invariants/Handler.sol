@@ -251,7 +251,7 @@ contract Handler is Protocol {
     }
 
     function earnedWithin(JobId job) external view returns (bool) {
-        uint256 earned = rounds.earned(job);
+        uint256 earned = rounds.progress(job).earned;
         bool backed = deposits.budgetOf(job) + rewards.paid(job) >= earned;
         return earned <= deposits.fundedOf(job) && backed;
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,11 +12,13 @@ from typer.testing import CliRunner, Result
 
 from opfl_chain.cli import app
 from opfl_chain.lab.boundary.recording import PLANS, RecordingPlan, record, three_threads
-from opfl_chain.lab.boundary.records import quiet
+from opfl_chain.lab.boundary.records import RuleRecords, form_file, quiet
+from opfl_chain.lab.calibration.proving import form_of
 from opfl_chain.lab.calibration.steps import StepStore
-from opfl_chain.lab.errors import RecordsMissing, TooFewSteps
-from opfl_chain.rules.registry import BUILTIN_RULES
+from opfl_chain.lab.errors import RecordsInconsistent, RecordsMissing, TooFewSteps
+from opfl_chain.rules.registry import BUILTIN_RULES, rule_named
 
+PROVED = rule_named("proved")
 PLAN = RecordingPlan(training_steps=30, first=5, spread=3, compared_first=5, compared_every=1)
 FIELDS = {
     *("rule", "model", "dataset", "calibration_steps", "honest_steps", "rejected"),
@@ -77,6 +80,30 @@ def test_recording_goes_on_where_it_was(root: Path) -> None:
     assert told == [f"replaying {RUN}, paper"]
     again = {path: path.stat().st_mtime_ns for path in store.folder.rglob("*.npz")}
     assert {path for path in again if again[path] != written[path]} == {lost}
+
+
+def test_gradients_that_other_proofs_imply_are_refused(root: Path, tmp_path: Path) -> None:
+    copied = tmp_path / "records"
+    shutil.copytree(root, copied)
+    store = StepStore(copied / str(RUN))
+    path = form_file(store, PROVED)
+    assert path.read_text().strip() == form_of(RUN.policy(PROVED))
+
+    def refused() -> None:
+        for act in (
+            lambda: RuleRecords.open(copied, RUN, PROVED),
+            lambda: record(copied, RUN, PLAN, [PROVED], three_threads, quiet),
+        ):
+            with pytest.raises(RecordsInconsistent, match="record them again with --make"):
+                act()
+
+    path.write_text("0x" + bytes(32).hex() + "\n")
+    refused()
+    path.unlink()
+    refused()
+    shutil.rmtree(path.parent)
+    record(copied, RUN, PLAN, [PROVED], three_threads, quiet)
+    assert RuleRecords.open(copied, RUN, PROVED).steps == PLAN.kept
 
 
 def test_missing_and_too_few_records_are_one_line(root: Path, tmp_path: Path) -> None:

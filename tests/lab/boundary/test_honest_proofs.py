@@ -25,7 +25,13 @@ from opfl_chain.lab.boundary.records import RunName, quiet
 from opfl_chain.lab.boundary.side_choice import other_side_is_seen, sign_window
 from opfl_chain.lab.boundary.slack_attack import SLACK, NoisyStep, attack, seen_shifts
 from opfl_chain.lab.calibration.implied import ImpliedReplayer, implied, implied_gradient, lift_in
-from opfl_chain.lab.calibration.proving import BOUNDS, StepProver, lengths, tolerance_of
+from opfl_chain.lab.calibration.proving import (
+    BOUNDS,
+    StepProver,
+    form_of,
+    lengths,
+    tolerance_of,
+)
 from opfl_chain.lab.calibration.reference import reference_boundary
 from opfl_chain.lab.calibration.run import Progress
 from opfl_chain.lab.calibration.steps import TrainedStep, honest_run, trained_steps
@@ -115,6 +121,15 @@ def test_rows_that_are_known_are_not_made_again() -> None:
     marked = {**row, "marked": True}
     assert rows([marked]) == [marked]
     assert "marked" not in rows([{**marked, "judged": 1}])[0]
+    assert row["statement"] == form_of(POLICY)
+    assert "marked" not in rows([{**marked, "statement": "0x" + bytes(32).hex()}])[0]
+    unnamed = {name: value for name, value in marked.items() if name != "statement"}
+    assert "marked" not in rows([unnamed])[0]
+
+
+def test_form_of_proofs_follows_what_they_state() -> None:
+    coarser = POLICY.replay.model_copy(update={"value_bits": 27})
+    assert form_of(POLICY.model_copy(update={"replay": coarser})) != form_of(POLICY)
 
 
 def test_an_interrupted_run_keeps_what_it_judged() -> None:
@@ -258,5 +273,5 @@ def test_slack_keeps_rows_of_other_runs(tmp_path: Path) -> None:
     assert found["rows"] == kept["rows"]
     *others, made = found["sides"]
     assert others == kept["sides"]
-    assert made.keys() == kept["sides"][0].keys()
+    assert made.keys() >= kept["sides"][0].keys()
     assert (made["run"], made["mask_steps"], made["other_sides_seen"]) == (str(RUN), 1, 1)

@@ -36,7 +36,14 @@ def test_another_batch_size_has_other_bounds_and_is_refused():
         reference_boundary(policy)
 
 
+def test_the_paper_s_rule_has_a_boundary_for_the_demo():
+    policy = Plan(audit="plain").policy
+    boundary = reference_boundary(policy)
+    assert (policy.replay.kind, boundary.rule) == ("plain", "paper")
+    Rules(policy, boundary, Replays(policy))
+
+
 def test_a_plain_replay_is_not_judged_by_the_bounds_of_a_guided_one():
-    policy = default_policy(model_named("lenet-61706"), rule=rule_named("paper"), batch_size=8)
+    policy = default_policy(model_named("lenet-431080"), rule=rule_named("paper"), batch_size=8)
     with pytest.raises(NoReference, match="plain replay"):
         reference_boundary(policy)
