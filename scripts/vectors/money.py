@@ -1,4 +1,4 @@
-"""What is held of deposits, when audits end, and what work earns."""
+"""Deposits that are held, deadlines of audits, and what work earns."""
 
 from vectors.specification import spec
 from vectors.values import Vector

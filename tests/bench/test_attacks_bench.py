@@ -147,7 +147,7 @@ def test_unknown_attack_is_refused():
 
 
 def test_command_keeps_rows_that_are_there(tmp_path, monkeypatch):
-    """Of the same kind of audits only."""
+    """Rows of another kind of audits are not kept."""
     monkeypatch.setattr("opfl_chain.bench.attacks.rows.play_attack", played := Mock())
     played.return_value = row_of(FLIP_INSIDE, "guided", CHEAT_PASSED, {})
     file = tmp_path / "attacks.json"

@@ -205,7 +205,7 @@ class Messages:
 
     def _require_for_all(self, request: Request) -> None:
         """Refuse slots of hand-overs: whoever reads the keys in these opens components."""
-        slot = _slot(request)
+        slot = slot_in(request)
         if not is_known(slot) or is_hand_over(slot):
             raise Refusal(HTTPStatus.NOT_FOUND, f"slot {slot} has no message for all members")
 
