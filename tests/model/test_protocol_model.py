@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import fields, replace
 from functools import partial
 
 import pytest
@@ -14,7 +15,7 @@ from model_world import MEETING, PROVED, Bundle, Rules, State, amount_paid
 
 RUNS = int(os.environ.get("OPFL_MODEL_RUNS", "300"))
 """Random runs of each kind of audit; `make model` plays more."""
-ROUNDS = 3
+ROUNDS = 12
 VARIANT_RUNS = 4_000
 LATE_HEARINGS = {PROVED: 2, MEETING: 1 + MOST_FAILURES}
 """A replay that finds somebody outside is repeated, and that may fail as often as it can."""
@@ -78,6 +79,17 @@ def test_random_rounds(kind: str) -> None:
         assert not state.broken, (seed, state.broken, trace)
         paid += amount_paid(state, f"member {state.byzantine}") > 0
     assert paid > RUNS // 4
+
+
+def test_every_rule_is_taken_away_in_a_variant() -> None:
+    built = Rules()
+    taken = {
+        rule.name
+        for rule in fields(Rules)
+        for each in VARIANTS.values()
+        if getattr(each.rules, rule.name) != getattr(built, rule.name)
+    }
+    assert taken == {rule.name for rule in fields(Rules)}
 
 
 @pytest.mark.parametrize("name", VARIANTS)
