@@ -1,4 +1,4 @@
-"""What is held of deposits, when audits end, and what work earns."""
+"""Wei that are held of deposits, blocks from which audits end, and pay of work."""
 
 from vectors.specification import spec
 from vectors.values import Vector
