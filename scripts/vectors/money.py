@@ -1,4 +1,4 @@
-"""Deposits that are held, deadlines of audits, and what work earns."""
+"""Wei that are held of deposits, blocks from which audits end, and pay of work."""
 
 from vectors.specification import spec
 from vectors.values import Vector
