@@ -54,13 +54,14 @@ def test_the_sum_of_one_verdict_of_an_opening_is_revealed(store):
 
 
 def test_a_referee_never_sees_a_whole_contribution_also_not_in_several_sessions(store):
-    assert [store.may_show(HERE, ALICE, k, most=2) for k in (0, 2, 1, 0)] == [
+    assert [store.may_show(HERE, BOB, ALICE, k, most=2) for k in (0, 2, 1, 0)] == [
         True,
         True,
         False,
         True,
     ]
-    assert store.may_show(ELSEWHERE, ALICE, 1, most=2)
+    assert store.may_show(ELSEWHERE, BOB, ALICE, 1, most=2)
+    assert store.may_show(HERE, "another", ALICE, 1, most=2), "each is counted by itself"
 
 
 def test_echoes_that_counted_are_fixed_when_a_step_ends(store):

@@ -36,6 +36,8 @@ from opfl_chain.roles.view.records import RoundView
 from opfl_chain.roles.view.view import ChainView
 
 _STATE: Final = "state.sqlite"
+_SETTLER: Final = "whoever settles it"
+"""Receivers of components outside of the protocol, counted as one."""
 
 
 class HandOverRefused(NodeError):
@@ -72,7 +74,7 @@ def hand_over(
         found = _Session(job, view, store, round_, attempt)
         found.require_dispute(ClientIndex(client), component)
         address = found.address(ClientIndex(client))
-        if not store.may_show(round_.opening, address, component, MOST_COMPONENTS):
+        if not store.may_show(round_.opening, _SETTLER, address, component, MOST_COMPONENTS):
             raise HandOverRefused(
                 f"{MOST_COMPONENTS} components of client {client} were shown before: three would"
                 " show its gradient"

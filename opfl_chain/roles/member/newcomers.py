@@ -25,6 +25,7 @@ from opfl_chain.protocol.handed_keys import (
     encode_handed_keys,
 )
 from opfl_chain.protocol.identifiers import Address
+from opfl_chain.protocol.referee import MOST_COMPONENTS
 from opfl_chain.protocol.roll import Listed, Roll, RollEntry
 from opfl_chain.protocol.sealing import SealingKey
 from opfl_chain.protocol.shares import held_indices
@@ -100,7 +101,7 @@ class Newcomers:
         for client in clients:
             if client in contents:
                 self.hand_over(heard, BundleKind.CONTRIBUTION, client, contents[client])
-            answers.collect(heard, (client,), list(seats))
+            answers.collect(heard, [client], list(seats))
             for content in answers.hashes(heard).get(client, []):
                 self.hand_over(heard, BundleKind.ANSWER, client, content)
 
@@ -173,7 +174,15 @@ class Newcomers:
         intake = self._intakes[kind]
         bundle = intake.required(heard, client, content)
         context, index = intake.context(heard, client), self._node.view.clients()[client].index
-        keys = {k: body_key(bundle, k, seat, self._sealing_key, context) for k in components}
+        # Who was a referee before it took the seat may have seen components of another one.
+        shown = [
+            k
+            for k in components
+            if self._store.may_show(heard.opening, member, client, k, MOST_COMPONENTS)
+        ]
+        if not shown:
+            return
+        keys = {k: body_key(bundle, k, seat, self._sealing_key, context) for k in shown}
         body = encode_handed_keys(
             HandedKey(kind, index, content, k, key) for k, key in keys.items()
         )
@@ -193,7 +202,7 @@ class Newcomers:
         round_ = round_in(self._node, request)
         entries = self._store.roll(round_.opening)
         if round_.roll is None or not entries:
-            raise Refusal(HTTPStatus.NOT_FOUND, "this member has no roll of this round")
+            raise Refusal(HTTPStatus.NOT_FOUND, "this round has no roll here")
         return Response.binary(Listed({e.client: e.content_hash for e in entries}).encode())
 
     def take_keys(self, request: Request) -> Response:

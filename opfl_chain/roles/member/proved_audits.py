@@ -259,11 +259,9 @@ class ProvedAudits(JointAudits):
             except ProtocolError as error:
                 _LOGGER.warning("answer refused", extra={"client": client, "why": str(error)})
                 continue
+            rows[claim.client] = ReportRow(words[claim.client].commitment)
         sheet = Reveal(seat, words).encode()
-        self._parts.store.keep_sheet(round_.opening, hearing.slot(Slot.REVEAL), sheet)
-        # The words that we shall reveal: those from before a crash if it came in between.
-        kept = self.reveal(hearing).answers
-        rows |= {client: ReportRow(each.commitment) for client, each in kept.items()}
+        self._parts.store.replace_sheet(round_.opening, hearing.slot(Slot.REVEAL), sheet)
         return Report(seat, subject, rows)
 
     def reveal(self, hearing: Hearing) -> Reveal:

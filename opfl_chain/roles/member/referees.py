@@ -86,7 +86,7 @@ class Referees:
         if (referee := self.referee(hearing.round)) is None:
             return RefereeReveal(0, {})
         number = list(self._parts.node.job.roster).index(referee)
-        handed = self._hand_over(hearing.round, wanted, answers)
+        handed = self._hand_over(hearing.round, referee, wanted, answers)
         body = self._ask(hearing.round, hearing.slot(Slot.REFEREE), referee, handed)
         return _read(body, lambda body: RefereeReveal.decode(body, number))
 
@@ -102,7 +102,7 @@ class Referees:
             for client, claim in self._parts.contributions.claims(round_).items()
             if claim.client in passed
         }
-        handed = self._hand_over(round_, wanted, {})
+        handed = self._hand_over(round_, referee, wanted, {})
         body = self._ask(round_, slot_number(Slot.SUM_REFEREE), referee, handed)
         return _read(body, decode_judged)
 
@@ -116,6 +116,7 @@ class Referees:
     def _hand_over(
         self,
         round_: RoundView,
+        referee: Address,
         wanted: Mapping[Address, tuple[int, ...]],
         answers: Mapping[Address, bytes],
     ) -> HandOver:
@@ -125,7 +126,7 @@ class Referees:
             answer = answers.get(entry.address)
             for component in wanted.get(entry.address, ()):
                 if not self._parts.store.may_show(
-                    round_.opening, entry.address, component, MOST_COMPONENTS
+                    round_.opening, referee, entry.address, component, MOST_COMPONENTS
                 ):
                     continue
                 keys = HandedKeys()

@@ -61,8 +61,9 @@ CREATE TABLE IF NOT EXISTS found_outside (
 CREATE TABLE IF NOT EXISTS invalid_answers (
     opening BLOB, client TEXT, content_hash BLOB, PRIMARY KEY (opening, client, content_hash)
 );
-CREATE TABLE IF NOT EXISTS shown_components (
-    opening BLOB, client TEXT, component INTEGER, PRIMARY KEY (opening, client, component)
+CREATE TABLE IF NOT EXISTS components_shown_to (
+    opening BLOB, member TEXT, client TEXT, component INTEGER,
+    PRIMARY KEY (opening, member, client, component)
 );
 CREATE TABLE IF NOT EXISTS handed_keys (
     opening BLOB, content_hash BLOB, component INTEGER, key BLOB,
@@ -275,6 +276,13 @@ class MemberStore:
         """Store the answers that our report in a slot commits to."""
         self._state.write("INSERT OR IGNORE INTO sheets VALUES (?, ?, ?)", opening, slot, body)
 
+    def replace_sheet(self, opening: bytes, slot: int, body: bytes) -> None:
+        """Store the answers for a report that we have not made yet.
+
+        Those of before a crash bind nothing, and may lack what has come since.
+        """
+        self._state.write("INSERT OR REPLACE INTO sheets VALUES (?, ?, ?)", opening, slot, body)
+
     def sheet(self, opening: bytes, slot: int) -> bytes | None:
         row = self._state.one(
             "SELECT body FROM sheets WHERE opening = ? AND slot = ?", opening, slot
@@ -396,17 +404,28 @@ class MemberStore:
         )
         return row[0] if row else None
 
-    def may_show(self, opening: bytes, client: Address, component: int, most: int) -> bool:
-        """Return whether a referee may see a component: of a contribution so many at most.
+    def may_show(
+        self, opening: bytes, member: str, client: Address, component: int, most: int
+    ) -> bool:
+        """Return whether a member may see a component: of a contribution so many at most.
 
-        In all sessions of a round together: three components would show it.
+        In all sessions of a round together: three components would show it. Each referee is counted
+        by itself, or one that saw two would keep the next one from settling a dispute about the
+        third.
         """
-        query = "SELECT component FROM shown_components WHERE opening = ? AND client = ?"
-        shown = {each for (each,) in self._state.all(query, opening, client)}
+        query = (
+            "SELECT component FROM components_shown_to"
+            " WHERE opening = ? AND member = ? AND client = ?"
+        )
+        shown = {each for (each,) in self._state.all(query, opening, member, client)}
         if component not in shown and len(shown) >= most:
             return False
         self._state.write(
-            "INSERT OR IGNORE INTO shown_components VALUES (?, ?, ?)", opening, client, component
+            "INSERT OR IGNORE INTO components_shown_to VALUES (?, ?, ?, ?)",
+            opening,
+            member,
+            client,
+            component,
         )
         return True
 
