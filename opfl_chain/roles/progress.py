@@ -119,14 +119,14 @@ class Progress:
     def report(self, stirred: bool, audit: str | None, meeting: str | None) -> dict[str, Any]:
         """Return the progress fields of the daemon's health.
 
-        `stirred` means that it was woken to act. That has to wait while a transaction is pending.
+        `stirred` means that it was woken to act. That has to wait while a transaction is pending,
+        and so has looking whether blocks were replaced: it names none that it knows until then.
         """
         with self._lock:
             settled_at, transaction, busy = self._settled_at, None, audit
             if self._transaction is not None:
                 head, transaction = self._transaction
-                known = settled_at or Place(None, None, head)
-                settled_at = Place(known.block, known.hash, head)
+                settled_at = Place(None, None, head)
             elif self._doing is not None or stirred:
                 busy = busy or self._doing or "about to act"
             if self._requests:

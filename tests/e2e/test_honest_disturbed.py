@@ -101,7 +101,7 @@ class Disturbed(Disturbance):
         return (
             health is not None
             and health["settled_at"] is not None
-            and (health["settled_at"]["block"] >= self._seed_known_at)
+            and (health["settled_at"]["block"] or 0) >= self._seed_known_at
         )
 
     def _count_refused(self):

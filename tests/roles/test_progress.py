@@ -52,7 +52,7 @@ def test_a_transaction_that_is_not_mined_is_waited_for_at_the_block_of_the_last_
     progress.unmined(9, "commit 3")
     found = report(progress, stirred=True)
     assert found["busy"] is None and found["transaction"] == "commit 3"
-    assert found["settled_at"]["head"] == 9
+    assert found["settled_at"] == {"block": None, "hash": None, "head": 9}
     progress.sent()
     assert report(progress)["busy"] == "acting"
 
