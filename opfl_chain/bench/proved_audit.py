@@ -24,8 +24,16 @@ from opfl_chain.lab.calibration.replayer import shared
 from opfl_chain.lab.sample_step import ProvedSample
 from opfl_chain.learning.proved_step import statement_of
 from opfl_chain.mpc.session.ranks import MEMBERS, peers_of
-from opfl_chain.protocol.audit_exchange import Answers, Report, ReportRow, Reveal, Row, conclude
-from opfl_chain.protocol.echo import Echo, Signed, common, readable
+from opfl_chain.protocol.audit_exchange import (
+    Answers,
+    Report,
+    ReportRow,
+    Reveal,
+    Row,
+    bound_by,
+    conclude,
+)
+from opfl_chain.protocol.echo import Bound, Echo, Signed, common, lacking_seats, readable
 from opfl_chain.protocol.hashing import keccak256, sha256
 from opfl_chain.protocol.identifiers import ClientIndex
 from opfl_chain.protocol.policy import Policy
@@ -122,9 +130,9 @@ def counted_answers(
         answers[place] = Answers.of(rank, found)
         rows[place] = ReportRow(answers[place].commitment)
     subject = sha256(policy, boundary.hash, statement.hash)
-    said = _step(link, rank, Report(rank, subject, rows).encode())
+    said = _echoed(link, rank, Report(rank, subject, rows).encode())
     reports = readable(said, lambda seat, body: Report.decode(body, seat, subject, list(rows)))
-    said = _step(link, rank, Reveal(rank, answers).encode())
+    said = _bound(link, rank, Reveal(rank, answers).encode(), bound_by(reports))
     reveals = readable(said, lambda seat, body: Reveal.decode(body, seat, list(rows)))
     ends = [
         conclude(
@@ -136,10 +144,23 @@ def counted_answers(
     return counting.counted(all(end.outcome is Outcome.PASSED for end in ends))
 
 
-def _step(link: SignedLink, rank: int, body: bytes) -> dict[int, bytes | None]:
+def _echoed(link: SignedLink, rank: int, body: bytes) -> dict[int, bytes | None]:
     """Say something, say what was heard, and return what all have said."""
     heard = dict(enumerate(link.exchange(body)))
     echoed = link.exchange(Echo.of(heard).encode())
     echoes = {seat: Echo.decode(each) for seat, each in enumerate(echoed)}
+    return common(rank, body, echoes, _signed(heard)).values
+
+
+def _bound(link: SignedLink, rank: int, body: bytes, bound: Bound) -> dict[int, bytes | None]:
+    """Say what was committed to, and return what all have said: it fits, so nobody need echo it."""
+    heard = dict(enumerate(link.exchange(body)))
+    if lacking := lacking_seats(rank, heard, bound):
+        raise AssertionError(f"the words of members {lacking} are not those of their reports")
+    return common(rank, body, {rank: Echo.of(heard)}, _signed(heard), bound).values
+
+
+def _signed(heard: Mapping[int, bytes]) -> dict[tuple[int, bytes], Signed]:
+    """Return messages as the link has checked them: it keeps no signatures."""
     signed = ((seat, Signed(each, b"")) for seat, each in heard.items())
-    return common(rank, body, echoes, {(seat, each.hash): each for seat, each in signed}).values
+    return {(seat, each.hash): each for seat, each in signed}

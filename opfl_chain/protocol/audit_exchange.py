@@ -12,11 +12,13 @@ from __future__ import annotations
 import struct
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Final
 
 from opfl_chain.protocol.commitments import COMPONENTS
-from opfl_chain.protocol.errors import MessageError
+from opfl_chain.protocol.echo import Bound
+from opfl_chain.protocol.errors import MessageError, ProtocolError
 from opfl_chain.protocol.hashing import TAG_PROOF_ANSWERS, TAG_PROOF_CONTEXT, sha256
 from opfl_chain.protocol.holders import weigh
 from opfl_chain.protocol.identifiers import ClientIndex
@@ -201,6 +203,24 @@ class Reveal:
             )
             found[client] = Answers(seat, own, following)
         return cls(seat, found)
+
+
+def fits(report: Report, body: bytes) -> bool:
+    """Return whether these are the words that a report commits to, on every answer and no other.
+
+    Words have one encoding, so that no second message fits.
+    """
+    try:
+        answers = Reveal.decode(body, report.seat).answers
+    except ProtocolError:
+        return False
+    committed = {c: row.commitment for c, row in report.rows.items() if isinstance(row, ReportRow)}
+    return committed == {client: each.commitment for client, each in answers.items()}
+
+
+def bound_by(reports: Mapping[int, Report]) -> Bound:
+    """Return what the common reports bind their members to say next."""
+    return {seat: partial(fits, report) for seat, report in reports.items()}
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,14 @@ Every statement has a slot of its own and is signed. A member sends its message 
 it has heard both, or the time of the step is over, it sends its echo, and ignores what comes later
 in the slot. What a member other than the author echoes, and shows with the author's signature,
 counts. So all honest members get the same values, whatever one liar among the three does.
+
+In a bound slot each author has committed before to the one message that fits. Who has all of these
+needs no echo of others, and sends none: it keeps its own for whoever lacks one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final, TypeVar
@@ -26,6 +29,10 @@ SLOTS_PER_ATTEMPT: Final = 256
 """Later sessions of a round have slots of their own: two messages in one slot are equivocation."""
 
 Value = TypeVar("Value")
+
+Bound = Mapping[int, Callable[[bytes], bool]]
+"""Tests of messages in a bound slot, by seat: at most one body passes, as the seat has committed to
+it in the common view of an earlier slot. A seat that has not says nothing that counts."""
 
 
 class Slot(IntEnum):
@@ -69,9 +76,14 @@ def is_known(slot: int) -> bool:
     return slot % SLOTS_PER_ATTEMPT in _KNOWN
 
 
+def is_echo(slot: int) -> bool:
+    """Return whether a slot is of echoes."""
+    return slot % 2 == 0
+
+
 def echo_of(slot: int) -> int:
     """Return the slot of the echo of what is said in a slot."""
-    if slot % 2 == 0:
+    if is_echo(slot):
         raise MessageError(f"slot {slot} is an echo, which has no echo")
     return unsigned("slot", slot, 32) + 1
 
@@ -144,11 +156,38 @@ class Common:
         )
 
 
+def heard_in(kept: Mapping[int, Sequence[Signed]], bound: Bound | None = None) -> dict[int, bytes]:
+    """Return what a member heard of each seat: its first message, or the one that fits.
+
+    ``kept`` are the messages of each seat in a slot, in the order in which they came.
+    """
+    found: dict[int, bytes] = {}
+    for seat, messages in kept.items():
+        fits = (bound or {}).get(seat)
+        fitting = [each for each in messages if fits is not None and fits(each.body)]
+        if messages:
+            found[seat] = (fitting or messages)[0].body
+    return found
+
+
+def lacking_seats(own_seat: int, heard: Mapping[int, bytes], bound: Bound) -> tuple[int, ...]:
+    """Return the other seats whose fitting message in a bound slot is not here.
+
+    If there is none, the step is over: whatever else is said cannot change its common view.
+    """
+    return tuple(
+        seat
+        for seat, fits in sorted(bound.items())
+        if seat != own_seat and not (seat in heard and fits(heard[seat]))
+    )
+
+
 def common(
     own_seat: int,
     own_body: bytes | None,
     echoes: Mapping[int, Echo],
     bodies: Mapping[tuple[int, bytes], Signed],
+    bound: Bound | None = None,
 ) -> Common:
     """Return what each member said, by what the members heard.
 
@@ -156,6 +195,9 @@ def common(
     valid signature of its author, by the author's seat and the hash. For an author count the
     messages that others than itself heard: exactly one is its word, two are equivocation, and none
     is absence. For ourselves our own message counts.
+
+    In a bound slot the one of them that fits is the author's word, also beside another one. Then
+    whatever two messages are shown are equivocation: who ended the step early echoed only one.
     """
     values: dict[int, bytes | None] = {}
     equivocators: dict[int, tuple[Signed, Signed]] = {}
@@ -165,10 +207,22 @@ def common(
             continue
         named = {echo.of_author(author) for seat, echo in echoes.items() if seat != author}
         shown = [bodies[author, each] for each in _sorted(named) if (author, each) in bodies]
-        values[author] = shown[0].body if len(shown) == 1 else None
+        values[author] = _word(shown) if bound is None else _fitting(shown, bound.get(author))
+        if bound is not None:
+            shown = [each for (seat, _), each in sorted(bodies.items()) if seat == author]
         if len(shown) > 1:
             equivocators[author] = shown[0], shown[1]
     return Common(values, equivocators)
+
+
+def _word(shown: Sequence[Signed]) -> bytes | None:
+    return shown[0].body if len(shown) == 1 else None
+
+
+def _fitting(shown: Sequence[Signed], fits: Callable[[bytes], bool] | None) -> bytes | None:
+    if fits is None:
+        return None
+    return next((each.body for each in shown if fits(each.body)), _word(shown))
 
 
 def missing_bodies(

@@ -109,6 +109,41 @@ def conclusions() -> list[Vector]:
     return found
 
 
+def fitting(rows: dict[int, Any], said: dict[int, Words]) -> list[Vector]:
+    """Words of member 2, which complains about the last answer, and whether they fit its report."""
+    right = spec.encode_words(LIAR, said)
+    few = {client: each for client, each in said.items() if client == HONEST}
+    many = {**said, COMPLAINED: said[HONEST]}
+    lie = {**said, HONEST: changed(said[HONEST], 0)}
+    coarse = b"\xff" * 16  # no canonical element
+    strange = spec.encode_words(LIAR, few)[:-16] + coarse
+    odd = spec.sha256(spec.TAG_PROOF_ANSWERS + bytes([LIAR]) + strange[14:]).digest()
+    cases = [
+        ("the words that were committed to", rows, right),
+        ("words on fewer answers", rows, spec.encode_words(LIAR, few)),
+        ("words on more answers", rows, spec.encode_words(LIAR, many)),
+        ("other words", rows, spec.encode_words(LIAR, lie)),
+        ("words of another member", rows, spec.encode_words(0, said)),
+        ("a byte more", rows, right + b"\0"),
+        ("a byte less", rows, right[:-1]),
+        ("nothing", rows, b""),
+        ("no commitments, no words", {}, spec.encode_words(LIAR, {})),
+        ("a complaint alone, no words", {1: rows[COMPLAINED]}, spec.encode_words(LIAR, {})),
+        ("no commitments, and words", {}, right),
+        ("a commitment to what is not canonical", {HONEST: odd}, strange),
+    ]
+    return [
+        {
+            "fits": spec.fits_report(LIAR, committed, words),
+            "report": spec.encode_report(LIAR, bytes(32), committed),
+            "seat": LIAR,
+            "why": why,
+            "words": words,
+        }
+        for why, committed, words in cases
+    ]
+
+
 def exchange() -> Vector:
     proofs = {HONEST: SmallProof(0, []), CHEATING: SmallProof(1, []), COMPLAINED: SmallProof(0, [])}
     n = len(CLIENTS)
@@ -145,6 +180,7 @@ def exchange() -> Vector:
             for i, client in enumerate(CLIENTS)
         ],
         "datasetRoots": roots,
+        "fitting": fitting(rows[LIAR], told[LIAR]),
         "gradientCommitments": gradients,
         "inputCommitments": given,
         "job": JOB,

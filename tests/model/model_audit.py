@@ -7,6 +7,7 @@ from functools import cache
 from itertools import chain, product
 from typing import Final
 
+from model_bound import bound_step
 from model_choices import Choose, changed
 from model_roll import agreed_list
 from model_world import (
@@ -211,10 +212,10 @@ def _proved(
 ) -> tuple[State, dict[ClientIndex, Outcome | None]]:
     own = {seat: message(("reveal", "kept")) for seat in state.present_seats}
     options = [message(("reveal", each)) for each in ("kept", "broken")]
-    state, values, doubles = step(state, choose, rules, "words", own, options, False)
-    rogue = state.rogue_seat
+    rogue, is_bound = state.rogue_seat, state.plan is not None
+    state, values, doubles = bound_step(state, choose, rules, "words", own, options, is_bound)
     revealed = _said(values, rogue)
-    if rogue is not None and (state.absent or (revealed is None and not doubles)):
+    if rogue is not None and (state.absent or (is_bound and revealed is None and not doubles)):
         others = [state.seats[seat] for seat in state.present_seats]
         state = certify(state, state.seats[rogue], "absence", others, rules)
 

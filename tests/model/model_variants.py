@@ -16,7 +16,7 @@ from model_world import FULL, MEETING, PROVED, Rules
 from opfl_chain.protocol import echo, sums
 from opfl_chain.protocol.audit_exchange import Answers, Conclusion, ReportRow, Row, conclude
 from opfl_chain.protocol.commitments import COMPONENTS
-from opfl_chain.protocol.echo import Common, Echo, Signed
+from opfl_chain.protocol.echo import Bound, Common, Echo, Signed
 from opfl_chain.protocol.identifiers import ClientIndex
 from opfl_chain.protocol.meeting import Results
 from opfl_chain.protocol.referee import SEATS_NEEDED, HandOver, Wanted
@@ -40,9 +40,10 @@ def heard_directly(
     own_body: bytes | None,
     echoes: Mapping[int, Echo],
     bodies: Mapping[tuple[int, bytes], Signed],
+    bound: Bound | None = None,
 ) -> Common:
     """Count what each member heard itself, without the echoes of others."""
-    return echo.common(own_seat, own_body, {own_seat: echoes[own_seat]}, bodies)
+    return echo.common(own_seat, own_body, {own_seat: echoes[own_seat]}, bodies, bound)
 
 
 def author_counts(
@@ -50,14 +51,53 @@ def author_counts(
     own_body: bytes | None,
     echoes: Mapping[int, Echo],
     bodies: Mapping[tuple[int, bytes], Signed],
+    bound: Bound | None = None,
 ) -> Common:
     """Count also what an author says in its own echo."""
-    found = echo.common(own_seat, own_body, echoes, bodies)
+    found = echo.common(own_seat, own_body, echoes, bodies, bound)
     for author, each in echoes.items():
         named = each.of_author(author)
         if author != own_seat and named is not None and found.values[author] is None:
             found.values[author] = bodies[author, named].body
     return found
+
+
+def two_count_as_nothing(
+    own_seat: int,
+    own_body: bytes | None,
+    echoes: Mapping[int, Echo],
+    bodies: Mapping[tuple[int, bytes], Signed],
+    bound: Bound | None = None,
+) -> Common:
+    """Count no words of who said two things, also if one of them fits."""
+    del bound
+    return echo.common(own_seat, own_body, echoes, bodies)
+
+
+def whatever_fits_counts(
+    own_seat: int,
+    own_body: bytes | None,
+    echoes: Mapping[int, Echo],
+    bodies: Mapping[tuple[int, bytes], Signed],
+    bound: Bound | None = None,
+) -> Common:
+    """Count words that fit also if nobody echoed them."""
+    found = echo.common(own_seat, own_body, echoes, bodies, bound)
+    for (author, _), each in bodies.items():
+        if (
+            bound is not None
+            and author != own_seat
+            and author in bound
+            and bound[author](each.body)
+        ):
+            found.values[author] = each.body
+    return found
+
+
+def whatever_words(body: bytes, committed: bytes | None) -> bool:
+    """Take whatever words come first for those that were committed to."""
+    del body, committed
+    return True
 
 
 def named_by(quorum: int, lists: Iterable[Listed]) -> dict[ClientIndex, bytes]:
@@ -150,6 +190,10 @@ VARIANTS: Final = {
     "echo off": Variant(Rules(common=heard_directly), "AGREE"),
     "echo of the author counts": Variant(Rules(common=author_counts), "AGREE"),
     "late messages count": Variant(Rules(late_counts=True), "AGREE"),
+    "other words end a step": Variant(Rules(fits=whatever_words), "AGREE"),
+    "two words count as nothing": Variant(Rules(common=two_count_as_nothing), "AGREE"),
+    "late words count": Variant(Rules(common=whatever_fits_counts), "AGREE"),
+    "who ended without an echo serves none": Variant(Rules(serves_echo=False), "AGREE"),
     "one list is enough": Variant(Rules(candidates=named_by_one), "HOLD"),
     "all lists are needed": Variant(Rules(candidates=named_by_all), "FEW"),
     "complaint without proof": Variant(Rules(complaint_proof=False), "FEW"),

@@ -11,7 +11,8 @@ What is abstracted, in this one place:
   of a sum is the hash of the clients that were added up.
 - Messages whose wire format costs time are looked up by a name. Formats have tests of their own.
 - Time is the order of phases. Messages between honest parties arrive within a step; those of
-  the byzantine member arrive at whom it likes, at once or after the echo.
+  the byzantine member arrive at whom it likes, at once or after the echo, in a bound step also so
+  late that the other one has echoed.
 - An honest member may be away once in a round, from the exchange of a hearing or from the sum.
   Beside a byzantine one this may delay things, no more. What its absence costs it is not here.
 - A meeting inside MPC gives the right results to all honest members, to one of them, or to none:
@@ -199,6 +200,11 @@ def components_for_referee(conclusion: audit_exchange.Conclusion) -> Iterable[in
     return conclusion.for_referee
 
 
+def words_fit(body: bytes, committed: bytes | None) -> bool:
+    """Return whether words are those that a report commits to; bodies stand for both."""
+    return body == committed
+
+
 @dataclass(frozen=True)
 class Rules:
     """The rules. As it stands those that are built."""
@@ -223,6 +229,9 @@ class Rules:
     """A bundle proves that its client knows the secret of its ephemeral key."""
     late_counts: bool = False
     """A message that comes after the echo counts."""
+    fits: Callable[[bytes, bytes | None], bool] = words_fit
+    serves_echo: bool = True
+    """A member that ended a bound step without sending its echo serves it."""
     complaint_proof: bool = True
     complaint_costs: int = 0
     roll_by_members: bool = True

@@ -12,8 +12,17 @@ from opfl_chain.protocol.bundle import Bundle, Parts, check_bundle, context, sea
 from opfl_chain.protocol.bundle_form import BundleKind, Limits
 from opfl_chain.protocol.commitments import Scheme
 from opfl_chain.protocol.delivery import Expected
-from opfl_chain.protocol.echo import Echo, Signed, Slot, common, slot_number
+from opfl_chain.protocol.echo import (
+    Echo,
+    Signed,
+    Slot,
+    common,
+    heard_in,
+    lacking_seats,
+    slot_number,
+)
 from opfl_chain.protocol.errors import BundleError, ProtocolError, SealingError
+from opfl_chain.protocol.hashing import keccak256
 from opfl_chain.protocol.identifiers import round_id_of
 from opfl_chain.protocol.roll import Complaints, Listed, candidates, exclude
 from opfl_chain.protocol.sealing import (
@@ -137,23 +146,45 @@ def test_malformed_bundles_are_refused() -> None:
             pytest.fail(f"accepted: {why}")
 
 
-def test_echoes() -> None:
-    vector = vectors.load("echo")
-    for case in vector["cases"]:
-        echoes = {seat: Echo.decode(data) for seat, data in columns(case, "echoSeats", "echoes")}
-        assert [echo.encode() for echo in echoes.values()] == case["echoes"]
-        signed = {
-            (author, each.hash): each
-            for author, bodies in enumerate(case["shown"])
-            for each in (Signed(body, b"signature") for body in bodies)
-        }
-        found = common(case["ownSeat"], case["own"] or None, echoes, signed)
-        assert [found.values[seat] or b"" for seat in range(3)] == case["said"], case["why"]
-        assert sorted(found.equivocators) == case["equivocators"], case["why"]
-        assert list(found.absent) == case["absent"], case["why"]
-    names = dict(columns(vector, "slotNames", "slots"))
+ECHO = vectors.load("echo")
+
+
+@pytest.mark.parametrize(
+    "case", ECHO["cases"] + ECHO["boundCases"], ids=lambda case: f"{case['why']}"
+)
+def test_echoes(case: dict[str, Any]) -> None:
+    echoes = {seat: Echo.decode(data) for seat, data in columns(case, "echoSeats", "echoes")}
+    assert [echo.encode() for echo in echoes.values()] == case["echoes"]
+    signed = {
+        (author, each.hash): each
+        for author, bodies in enumerate(case["shown"])
+        for each in (Signed(body, b"signature") for body in bodies)
+    }
+    own_seat, bound = case["ownSeat"], None
+    if "fitting" in case:
+        bound = {seat: body.__eq__ for seat, body in enumerate(case["fitting"]) if body}
+        bodies = {keccak256(body): body for each in case["shown"] for body in each}
+        named = {seat: echoes[own_seat].of_author(seat) for seat in bound if seat != own_seat}
+        heard = {seat: bodies[each] for seat, each in named.items() if each is not None}
+        assert (not lacking_seats(own_seat, heard, bound)) == case["endsEarly"]
+    found = common(own_seat, case["own"] or None, echoes, signed, bound)
+    assert [found.values[seat] or b"" for seat in range(3)] == case["said"]
+    assert sorted(found.equivocators) == case["equivocators"]
+    assert list(found.absent) == case["absent"]
+
+
+def test_message_that_counts_as_heard() -> None:
+    bound = {2: ECHO["keptFitting"].__eq__}
+    for messages, heard in columns(ECHO, "keptMessages", "keptHeard"):
+        kept = {1: [], 2: [Signed(each, b"signature") for each in messages]}
+        assert heard_in(kept, bound) == {2: heard}
+        assert heard_in(kept) == {2: messages[0]}
+
+
+def test_slots() -> None:
+    names = dict(columns(ECHO, "slotNames", "slots"))
     assert [int(slot) for slot in Slot] == list(names.values())
-    assert [slot_number(slot, 3) for slot in Slot] == vector["slotsOfAttempt3"]
+    assert [slot_number(slot, 3) for slot in Slot] == ECHO["slotsOfAttempt3"]
 
 
 def test_lists() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 
 import pytest
@@ -16,7 +16,9 @@ from opfl_chain.protocol.echo import (
     Slot,
     common,
     echo_of,
+    heard_in,
     is_concluded,
+    lacking_seats,
     missing_bodies,
     readable,
     slot_number,
@@ -120,6 +122,83 @@ def test_messages_that_count_and_are_missing_are_fetched_from_who_echoed_them() 
     (wanted,) = signed((2, BODIES[2]))
     assert missing_bodies(0, echoes, signed(*mine.items())) == {wanted: 1}
     assert missing_bodies(0, echoes, signed(*BODIES.items())) == {}
+
+
+BOUND = {seat: body.__eq__ for seat, body in BODIES.items()}
+OTHER_TWIN = b"from the liar, which does not fit either"
+TOLD: tuple[tuple[bytes, ...], ...] = (
+    (),
+    (BODIES[2],),
+    (TWIN,),
+    (OTHER_TWIN,),
+    (BODIES[2], TWIN),
+    (TWIN, BODIES[2]),
+)
+"""Messages of a liar to an honest member before this one echoes or ends the step, in order."""
+
+
+def bound_views(
+    told: Sequence[Sequence[bytes]], late: Sequence[Sequence[bytes]], *, serves: bool = True
+) -> list[Common]:
+    """Views of two honest members that cannot ask each other for words in time, but for echoes."""
+    heard = []
+    for messages in told:
+        kept = {0: [BODIES[0]], 1: [BODIES[1]], 2: list(messages)}
+        signed_ = {seat: [Signed(body, b"") for body in each] for seat, each in kept.items()}
+        heard.append(heard_in(signed_, BOUND))
+    ended = [not lacking_seats(own, heard[own], BOUND) for own in (0, 1)]
+    found = []
+    for own, other in ((0, 1), (1, 0)):
+        echoes = {own: Echo.of(heard[own])}
+        shown = [(2, each) for each in (*told[own], *late[own])]
+        if not ended[own]:
+            echoes[2] = Echo.of(BODIES)
+            if serves or not ended[other]:
+                echoes[other] = Echo.of(heard[other])
+                shown += [(2, heard[other][2])] if 2 in heard[other] else []
+        bodies = signed((0, BODIES[0]), (1, BODIES[1]), *shown)
+        found.append(common(own, BODIES[own], echoes, bodies, BOUND))
+    return found
+
+
+@pytest.mark.parametrize("to_first", TOLD)
+@pytest.mark.parametrize("to_second", TOLD)
+def test_honest_members_agree_on_words_that_bind_whoever_ended_early(
+    to_first: tuple[bytes, ...], to_second: tuple[bytes, ...]
+) -> None:
+    told = to_first, to_second
+    for late in product(((), (BODIES[2],), (TWIN,)), repeat=2):
+        first, second = bound_views(told, late)
+        assert first.values == second.values
+        assert {first.values[0], second.values[1]} == {BODIES[0], BODIES[1]}
+        heard = {body for each in told for body in each[:1]}
+        if any(BODIES[2] in each for each in told):
+            assert first.values[2] == BODIES[2]
+        else:
+            assert first.values[2] == (heard.pop() if len(heard) == 1 else None)
+        for view, each, after in zip((first, second), told, late, strict=True):
+            assert set(view.equivocators) <= {2}
+            assert len({*each, *after}) < 2 or 2 in view.equivocators
+
+
+def test_bound_words_with_a_defence_off_split_the_honest_members() -> None:
+    one_has_them = (BODIES[2],), ()
+    first, second = bound_views(one_has_them, ((), ()), serves=False)
+    assert first.values[2] != second.values[2]
+    # Who ended early has one message alone; as in other slots two would count as nothing.
+    echoes = {0: Echo.of(BODIES), 1: Echo.of({**BODIES, 2: TWIN})}
+    shown = signed(*BODIES.items(), (2, TWIN))
+    assert common(1, BODIES[1], echoes, shown, BOUND).values[2] == BODIES[2]
+    assert common(1, BODIES[1], echoes, shown).values[2] is None
+
+
+def test_seat_that_is_not_bound_neither_holds_a_step_up_nor_says_anything() -> None:
+    bound = {seat: BOUND[seat] for seat in (0, 1)}
+    assert lacking_seats(0, {0: BODIES[0], 1: BODIES[1]}, bound) == ()
+    assert lacking_seats(0, {0: BODIES[0]}, bound) == (1,)
+    assert lacking_seats(0, {0: b"", 1: TWIN}, bound) == (1,)
+    found = common(0, BODIES[0], {0: Echo.of(BODIES)}, signed(*BODIES.items()), bound)
+    assert found.values == {**BODIES, 2: None}
 
 
 def test_a_step_ends_when_all_echoes_are_here() -> None:

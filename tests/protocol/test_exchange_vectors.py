@@ -15,7 +15,9 @@ from opfl_chain.protocol.audit_exchange import (
     RefereeReveal,
     Report,
     Reveal,
+    bound_by,
     conclude,
+    fits,
     proof_context,
 )
 from opfl_chain.protocol.delivery import Claim
@@ -77,6 +79,14 @@ def test_messages_are_read_and_written() -> None:
         for client, each in revealed.answers.items():
             assert read.rows[client].commitment == each.commitment
     assert isinstance(read.rows[CLIENTS[-1]], Complaint)
+
+
+@pytest.mark.parametrize("case", VECTOR["fitting"], ids=lambda case: case["why"])
+def test_words_fit_a_report(case: dict[str, Any]) -> None:
+    report = Report.decode(case["report"], case["seat"])
+    assert fits(report, case["words"]) == case["fits"]
+    (seat,) = bound = bound_by({case["seat"]: report})
+    assert bound[seat](case["words"]) == case["fits"]
 
 
 def test_signed_digests() -> None:

@@ -10,14 +10,21 @@ from opfl_chain.adversaries.members import (
     Equivocates,
     Few,
     Frames,
+    RevealsOthers,
     SumsFalsely,
 )
 from opfl_chain.chain.bindings.types import ChargeStatus, MemberFault
+from opfl_chain.protocol.audit_exchange import Reveal
+from opfl_chain.protocol.echo import Slot, echo_of
+from opfl_chain.protocol.published_answers import decode_rounds
 from opfl_chain.protocol.roll import Listed
 from opfl_chain.protocol.verdict import Outcome, Verdict
 from opfl_chain.roles.member.hearings import Hearing
 from opfl_chain.roles.member.meetings import MeetingAudits
-from opfl_chain.roles.member.proved_audits import ProvedAudits
+from opfl_chain.roles.member.messages import Messages
+from opfl_chain.roles.member.proved_audits import ANSWERS_FILE, ProvedAudits
+
+REVEALS = Slot.REVEAL, echo_of(Slot.REVEAL)
 
 
 @pytest.fixture
@@ -281,6 +288,10 @@ class Flipping(TickingMember):
     PROVED_AUDITS = AnswersFalsely.PROVED_AUDITS
 
 
+class RevealingOthers(TickingMember):
+    PROVED_AUDITS = RevealsOthers.PROVED_AUDITS
+
+
 class MiscountingSum(TickingMember):
     SUMS = SumsFalsely.SUMS
 
@@ -294,10 +305,71 @@ class Picking(TickingMember):
     ROLLS = Few.ROLLS
 
 
+class _RevealsTwoThings(Messages):
+    def tell(self, round_, slot, own):
+        """Tell the last peer no words, before anybody tells it the right ones."""
+        _, member = self.peers(round_)[-1]
+        if slot == Slot.REVEAL and not self._store.has_told(round_.opening, slot, member):
+            body = Reveal(self.seat(round_), {}).encode()
+            path = f"/rounds/{round_.id}/messages/{slot}/{self.seat(round_)}"
+            signature = self._node.sign(self.statement(round_, slot, body))
+            self._node.peers.post_to_member(member, path, body, signature)
+            self._store.keep_told(round_.opening, slot, member)
+        super().tell(round_, slot, own)
+
+
+class TwoWorded(TickingMember):
+    MESSAGES = _RevealsTwoThings
+
+
+def published(world, number):
+    path = world.member(number).settings.state / ANSWERS_FILE
+    return decode_rounds(path.read_text())[0].messages
+
+
+def test_nobody_echoes_words_that_are_those_of_the_reports(world):
+    deliver_all(world)
+    world.until(lambda: world.round.seed is not None)
+    for client in world.clients:
+        client.deliver(ANSWER)
+    opening, seats = world.round.opening, [each.address for each in world.members[:3]]
+    world.until(lambda: all(each.store.verdict(opening) is not None for each in world.members[:3]))
+    for own, member in enumerate(world.members[:3]):
+        peers = [peer for seat, peer in enumerate(seats) if seat != own]
+        told = [[member.store.has_told(opening, slot, peer) for peer in peers] for slot in REVEALS]
+        assert told == [[True, True], [False, False]]
+        assert member.store.first_message(opening, REVEALS[1], seats[own]) is not None
+        assert member.store.concluded(opening, REVEALS[0]) == {own}
+        assert len(published(world, own)) == 6
+
+
+def test_words_of_a_report_count_and_are_published_though_their_author_says_other_ones(
+    proved, tmp_path
+):
+    with World(proved, tmp_path, cheats={0: TwoWorded}) as world:
+        world.open()
+        deliver_all(world)
+        world.until(lambda: world.round.seed is not None)
+        for client in world.clients:
+            client.deliver(ANSWER)
+        view = world.member(1).view
+        world.until(lambda: view.round(0).over is not None)
+        assert view.round(0).over == "finalised" and not view.charges()
+        for number in (1, 2):
+            said = published(world, number)
+            assert len(said) == 6, "no referee was asked"
+            assert len(Reveal.decode(said[0, Slot.REVEAL].body, 0).answers) == 3
+        world.until(lambda: view.epoch == 1)
+        assert {(each.member, each.fault) for each in view.penalties()} == {
+            (world.member(0).address, MemberFault.EQUIVOCATION)
+        }
+
+
 @pytest.mark.parametrize(
     ("cheat", "fault"),
     [
         (TwoFaced, MemberFault.EQUIVOCATION),
+        (RevealingOthers, MemberFault.FALSEHOOD),
         (Flipping, MemberFault.FALSEHOOD),
         (MiscountingSum, MemberFault.FALSEHOOD),
         (Framing, MemberFault.FALSEHOOD),

@@ -11,8 +11,14 @@ from dataclasses import dataclass
 from opfl_chain.bench.tampering.attacks import TamperedMessages
 from opfl_chain.bench.tampering.contributions import CLIENT, SUBJECT, Proved
 from opfl_chain.mpc.session.ranks import MEMBERS, peers_of
-from opfl_chain.protocol.audit_exchange import Report, Reveal, conclude, shirking_seats
-from opfl_chain.protocol.echo import Common, Echo, Signed, common, readable
+from opfl_chain.protocol.audit_exchange import (
+    Report,
+    Reveal,
+    bound_by,
+    conclude,
+    shirking_seats,
+)
+from opfl_chain.protocol.echo import Bound, Common, Echo, Signed, common, readable
 from opfl_chain.protocol.proof.answers import accepts
 from opfl_chain.protocol.verdict import Outcome
 
@@ -58,13 +64,18 @@ def audit(
     reports = {rank: proved.report(rank).encode() for rank in honest}
     sheets = {rank: Reveal(rank, {CLIENT: proved.answers[rank]}).encode() for rank in honest}
     reported = _heard(attacker, reports, {to: attack.said[to].report for to in honest})
-    revealed = _heard(attacker, sheets, {to: attack.said[to].answers for to in honest})
+    told = {to: attack.said[to].answers for to in honest}
+    # All honest members have the same reports, so that one's bind for all.
+    revealed = _heard(attacker, sheets, told, bound_by(_reports(reported[honest[0]])))
     ends = {rank: _end(proved, reported[rank], revealed[rank]) for rank in honest}
     return Played(ends, frozenset(sheets.items()))
 
 
 def _heard(
-    attacker: int, honest: Mapping[int, bytes], told: Mapping[int, bytes | None]
+    attacker: int,
+    honest: Mapping[int, bytes],
+    told: Mapping[int, bytes | None],
+    bound: Bound | None = None,
 ) -> dict[int, Common]:
     """Return what each honest member holds all have said, after the echo."""
     heard = {
@@ -79,13 +90,17 @@ def _heard(
         for author, body in each.items()
         for signed in [Signed(body, b"")]
     }
-    return {rank: common(rank, honest[rank], echoes, bodies) for rank in honest}
+    return {rank: common(rank, honest[rank], echoes, bodies, bound) for rank in honest}
+
+
+def _reports(reported: Common) -> dict[int, Report]:
+    return readable(
+        reported.values, lambda seat, body: Report.decode(body, seat, SUBJECT, [CLIENT])
+    )
 
 
 def _end(proved: Proved, reported: Common, revealed: Common) -> End:
-    reports = readable(
-        reported.values, lambda seat, body: Report.decode(body, seat, SUBJECT, [CLIENT])
-    )
+    reports = _reports(reported)
     reveals = readable(revealed.values, lambda seat, body: Reveal.decode(body, seat, [CLIENT]))
     rows = {seat: each.rows[CLIENT] for seat, each in reports.items() if CLIENT in each.rows}
     words = {seat: each.answers[CLIENT] for seat, each in reveals.items() if CLIENT in each.answers}

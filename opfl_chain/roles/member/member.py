@@ -215,6 +215,9 @@ class Member(Node):
             self._serve(round_, now)
         for each in recent:
             if self.seat(each) is not None:
+                if each.over == "finalised" and self.store.result(each.opening) is None:
+                    with self.duty(f"sum of round {each.number}"):
+                        self.sums.finish(each, now)
                 with self.duty(f"charges of round {each.number}"):
                     self.charges.act(each, now)
             with self.duty(f"hearing on round {each.number}"):

@@ -8,12 +8,22 @@ from __future__ import annotations
 
 import contextlib
 import logging
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, Final
 
 from opfl_chain.chain.keys import signer_of
 from opfl_chain.chain.rpc import tohex, unhex
-from opfl_chain.protocol.echo import SLOTS_PER_ATTEMPT, Signed, is_hand_over, is_known
+from opfl_chain.protocol.echo import (
+    SLOTS_PER_ATTEMPT,
+    Bound,
+    Echo,
+    Signed,
+    echo_of,
+    is_echo,
+    is_hand_over,
+    is_known,
+)
 from opfl_chain.protocol.hashing import keccak256
 from opfl_chain.protocol.identifiers import Address
 from opfl_chain.protocol.signatures import SIGNATURE_BYTES
@@ -48,7 +58,7 @@ class Messages:
         path = "/rounds/{round}/messages/{slot}/{seat}"
         return [
             Route("POST", path, self.take, max_body_bytes=self._most_bytes, signed=True),
-            Route("GET", path, self.serve_first),
+            Route("GET", path, self.serve_heard),
             Route("GET", path + "/{hash}", self.serve),
         ]
 
@@ -123,6 +133,17 @@ class Messages:
             if not isinstance(answer, TransportError):
                 self._keep(round_, slot, seat, answer)
 
+    def ask_both(self, round_: RoundView, slot: int, wanted: Bound) -> None:
+        """Ask both peers for the messages of seats that pass their tests, whoever said them."""
+        asked = [(seat, member) for seat in wanted for _, member in self.peers(round_)]
+
+        def request(pair: tuple[int, Address]) -> bytes:
+            return self._request(round_, pair[1], slot, pair[0])
+
+        for (seat, _), answer in self._node.peers.together(asked, request):
+            if not isinstance(answer, TransportError):
+                self._keep(round_, slot, seat, answer, wanted[seat])
+
     def ask(
         self, round_: RoundView, member: Address, slot: int, seat: int, content_hash: bytes
     ) -> Signed | None:
@@ -149,14 +170,27 @@ class Messages:
             path += f"/{tohex(content_hash)}"
         return self._node.peers.ask_member(member, path, 4 * self._most_bytes)
 
-    def _keep(self, round_: RoundView, slot: int, seat: int, answer: bytes) -> None:
-        """Store the message in a peer's answer, if it is one."""
+    def _keep(
+        self,
+        round_: RoundView,
+        slot: int,
+        seat: int,
+        answer: bytes,
+        is_wanted: Callable[[bytes], bool] | None = None,
+    ) -> None:
+        """Store the message in a peer's answer, if it is one.
+
+        One that is not wanted is evidence: a liar may sign as many as it likes, and few are kept.
+        """
         with contextlib.suppress(TransportError):
             found = object_in(answer)
             message = Signed(
                 bytes_field(found, "body"), hex_field(found, "signature", SIGNATURE_BYTES)
             )
-            if self._is_signed(round_, slot, seat, message):
+            if not self._is_signed(round_, slot, seat, message):
+                return
+            has_room = len(self.kept(round_, slot, seat)) < MOST_IN_SLOT
+            if is_wanted is None or is_wanted(message.body) or has_room:
                 author = self.seats(round_)[seat]
                 self._store.keep_message(round_.opening, slot, author, message)
 
@@ -184,11 +218,19 @@ class Messages:
         self._node.wake()
         return Response.json({"stored": True})
 
-    def serve_first(self, request: Request) -> Response:
-        """Serve the first message of a seat in a slot that we have."""
+    def serve_heard(self, request: Request) -> Response:
+        """Serve the message of a seat in a slot that we heard, or before our echo the first one."""
         self._require_for_all(request)
         round_, slot, seat = self._place(request)
-        return _response(self.first(round_, slot, seat))
+        return _response(self._heard(round_, slot, seat) or self.first(round_, slot, seat))
+
+    def _heard(self, round_: RoundView, slot: int, seat: int) -> Signed | None:
+        """The message that our echo names, if it is made: in a bound slot not always the first."""
+        echo = None if is_echo(slot) else self.own(round_, echo_of(slot))
+        heard = Echo.decode(echo.body).of_author(seat) if echo is not None else None
+        if heard is None:
+            return None
+        return self._store.message(round_.opening, slot, self.seats(round_)[seat], heard)
 
     def serve(self, request: Request) -> Response:
         """Serve a message that we heard, as its member signed it."""

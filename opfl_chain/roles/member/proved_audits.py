@@ -8,7 +8,7 @@ a standby is given the key of that one component and answers too.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from opfl_chain.chain.bindings.types import MemberFault
@@ -21,12 +21,13 @@ from opfl_chain.protocol.audit_exchange import (
     ReportRow,
     Reveal,
     Row,
+    bound_by,
     conclude,
     proof_context,
     shirking_seats,
 )
 from opfl_chain.protocol.delivery import Claim, Delivery, check_delivery
-from opfl_chain.protocol.echo import Slot, readable
+from opfl_chain.protocol.echo import Common, Slot, readable
 from opfl_chain.protocol.errors import DoesNotOpen, OutOfMemory, ProtocolError
 from opfl_chain.protocol.hashing import keccak256
 from opfl_chain.protocol.identifiers import Address, ClientIndex
@@ -151,12 +152,13 @@ class ProvedAudits(JointAudits):
         reports = readable(
             reported.values, lambda seat, body: Report.decode(body, seat, subject, indices)
         )
-        revealed = steps.take(
+        revealed = steps.take_bound(
             round_,
             hearing.slot(Slot.REVEAL),
             hearing.ends(4),
             now,
             lambda: self.reveal(hearing).encode(),
+            bound_by(reports),
         )
         if revealed is None:
             return None
@@ -165,8 +167,7 @@ class ProvedAudits(JointAudits):
             self._blame(hearing, {*reported.equivocators, *revealed.equivocators}, reports, reveals)
         concluded = self._conclude(hearing, claims, answers, reports, reveals, now)
         if concluded is not None:
-            two = {Slot.REPORT: reported.equivocators, Slot.REVEAL: revealed.equivocators}
-            self._publish(hearing, two)
+            self._publish(hearing, {Slot.REPORT: reported, Slot.REVEAL: revealed})
         return concluded
 
     def _conclude(
@@ -204,29 +205,29 @@ class ProvedAudits(JointAudits):
             self._name(hearing.round, client, each)
         return found
 
-    def _publish(self, hearing: Hearing, equivocators: Mapping[Slot, Collection[int]]) -> None:
-        """Append what members said in a session to a file that we may publish.
+    def _publish(self, hearing: Hearing, counted: Mapping[Slot, Common]) -> None:
+        """Append the messages that counted in a session to a file that we may publish.
 
         Before the outcome is stored: a member killed in between publishes the same line again, and
-        none is missing of an outcome that it has. Who said two things in a slot has no word there.
+        none is missing of an outcome that it has. Of a member that was away, or said two things of
+        which none counts, nothing is there.
         """
         parts, round_ = self._parts, hearing.round
         roster, said = list(parts.node.job.roster), []
-        authors = [
-            (step, author)
-            for step in (Slot.REPORT, Slot.REVEAL)
+        found = [
+            (author, hearing.slot(step), each)
+            for step, view in counted.items()
             for seat, author in enumerate(parts.messages.seats(round_))
-            if seat not in equivocators.get(step, ())
+            for each in parts.messages.kept(round_, hearing.slot(step), seat)
+            if each.body == view.values[seat]
         ]
-        referee = self._referees.referee(round_)
+        slot, referee = hearing.slot(Slot.REFEREE), self._referees.referee(round_)
         if referee is not None:
-            authors.append((Slot.REFEREE, referee))
-        for step, author in authors:
-            slot = hearing.slot(step)
-            message = parts.store.first_message(round_.opening, slot, author)
-            if message is not None:
-                number = roster.index(author)
-                said.append(PublishedMessage(number, slot, message.body, message.signature))
+            message = parts.store.first_message(round_.opening, slot, referee)
+            found += [(referee, slot, message)] if message is not None else []
+        for author, slot, message in found:
+            number = roster.index(author)
+            said.append(PublishedMessage(number, slot, message.body, message.signature))
         line = encode_round(round_.number, round_.opening, said)
         append_line(parts.node.settings.state / ANSWERS_FILE, line)
 

@@ -73,6 +73,7 @@ class MemberSums:
         self._charges = charges
         self._referees = referees
         self._kept: dict[bytes, tuple[bytes, Held]] = {}
+        self._finished: set[bytes] = set()
         self._summing = threading.Lock()
 
     def open(self, round_: RoundView, now: Moment) -> Words | None:
@@ -86,13 +87,44 @@ class MemberSums:
         unopened = self._unopened(round_, passed) if held is None else None
         if held is None and unopened is None:
             return None
+        agreed = self._agreed(round_, passed, now, lambda: _said(held, unopened))
+        if agreed is None:
+            return None
+        components = {
+            index: found
+            for index, digest in agreed.hashes.items()
+            if (found := self._component(round_, held, index, digest)) is not None
+        }
+        return open_sum(components) if len(components) == COMPONENTS else None
+
+    def finish(self, round_: RoundView, now: Moment) -> None:
+        """Note who lied about the sum of a final round that others opened before we could.
+
+        The liar and one honest member are enough to make it final, and two must note the lie.
+        """
+        said, passes = self._messages.own(round_, Slot.SUM), self._node.view.decided_passes(round_)
+        if round_.opening in self._finished or said is None or passes is None:
+            return
+        passed = Verdict.decode(passes).passed
+        agreed = self._agreed(round_, passed, now, lambda: said.body)
+        if agreed is not None and len(agreed.hashes) == COMPONENTS:
+            self._finished.add(round_.opening)
+
+    def _agreed(
+        self,
+        round_: RoundView,
+        passed: Collection[ClientIndex],
+        now: Moment,
+        own: Callable[[], bytes],
+    ) -> AgreedSum | None:
+        """Return what members agree on about the sum, and note who lied or was away."""
         ends = parts_of(round_.schedule.attest, round_.schedule.finalise, PARTS)
         said = self._steps.take(
             round_,
             Slot.SUM,
             StepEnds(*ends[0:2]),
             now,
-            lambda: _said(held, unopened),
+            own,
         )
         if said is None:
             return None
@@ -104,12 +136,7 @@ class MemberSums:
             away = seat not in parts and seat not in said.equivocators
             if said.in_time and away and not self._is_excused(round_, passed, seat, said):
                 self._charges.note(round_, member, MemberFault.ABSENCE)
-        components = {
-            index: found
-            for index, digest in agreed.hashes.items()
-            if (found := self._component(round_, held, index, digest)) is not None
-        }
-        return open_sum(components) if len(components) == COMPONENTS else None
+        return agreed
 
     def _settled(
         self, round_: RoundView, parts: Mapping[int, Stated], agreed: AgreedSum
