@@ -29,8 +29,8 @@ test-contracts: setup ## run Foundry unit, fuzz and invariant tests; FOUNDRY_PRO
 	$(FORGE) test
 	$(FORGE) snapshot --match-contract GasTest --check
 
-test-python: setup ## run the Python tests
-	$(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder tests
+test-python: setup ## run the Python tests; three workers, since whole jobs often wait
+	$(BIN)/pytest -n 3 --dist loadgroup --no-loadscope-reorder tests
 
 test-hosts: setup ## run whole jobs with every role on its own host (needs root: network namespaces)
 	$(BIN)/pytest -m several_hosts tests/e2e

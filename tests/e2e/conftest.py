@@ -1,4 +1,4 @@
-"""A whole job takes both processors, so only one runs at a time, also with `-n 2`."""
+"""A whole job takes both processors, so only one runs at a time, whatever the number of workers."""
 
 import fcntl
 from contextlib import contextmanager
