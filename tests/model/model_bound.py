@@ -43,30 +43,36 @@ def bound_step(
 
     The first one of two ``options`` fits the report of the byzantine member, if that ``is_bound``.
     """
-    rogue, said, pattern = state.rogue_seat, None, "nobody"
+    rogue, said, ways = state.rogue_seat, None, _PATTERNS[:1]
     if rogue is not None:
         said = choose(label, (None, *options))
-        if said is not None:
+        if said is not None and len(own) > 1:
             ways = _PATTERNS if state.attempt == 0 else _PATTERNS[:2]
-            pattern = choose(f"{label}, to", ways if len(own) > 1 else _PATTERNS[:1])
-    fitting = options[0] if is_bound else None
     other = options[0] if said == options[1] else options[1]
-    same, values, doubles = _heard(
-        rules.common,
-        rules.fits,
-        rules.serves_echo,
-        rogue,
-        tuple(sorted(own.items())),
-        fitting,
-        _arrivals(tuple(own), said, other, pattern),
-    )
+    ends: dict[_End, str] = {}
+    for pattern in ways:
+        end = _heard(
+            rules.common,
+            rules.fits,
+            rules.serves_echo,
+            rogue,
+            tuple(sorted(own.items())),
+            options[0] if is_bound else None,
+            _arrivals(tuple(own), said, other, pattern),
+        )
+        ends.setdefault(end, pattern)
+    # Ways that end alike lead to the same state: one of them is enough.
+    chosen = choose(f"{label}, to", tuple(ends.values()))
+    same, values, doubles = next(end for end, pattern in ends.items() if pattern == chosen)
     if not same:
         state = fail(state, "AGREE honest members hear different words")
     if doubles and rogue is not None:
         state = penalise(state, state.seats[rogue], "equivocation")
-    return state, values, doubles
+    return state, dict(values), doubles
 
 
+_End = tuple[bool, tuple[tuple[int, bytes | None], ...], bool]
+"""Agreement of honest members; the values that count; and if one of them saw two messages."""
 Arrivals = tuple[tuple[tuple[bytes, ...], ...], ...]
 """Messages of the byzantine member to each honest seat that is there: in time for others to ask for
 them, when the others have echoed, and after the seat's own echo."""
@@ -103,8 +109,8 @@ def _heard(
     own: tuple[tuple[int, bytes], ...],
     fitting: bytes | None,
     arrivals: tuple[Arrivals, ...],
-) -> tuple[bool, Values, bool]:
-    """The common view of honest members; whether it is the same, and if one saw two messages."""
+) -> _End:
+    """Return how a step ends for honest members."""
     honest = [seat for seat, _ in own]
     bound: dict[int, Callable[[bytes], bool]] = {seat: body.__eq__ for seat, body in own}
     if rogue is not None and fitting is not None:
@@ -140,7 +146,8 @@ def _heard(
             signed |= {(rogue, keccak256(text)): Signed(text, b"") for text in here}
         found.append(common(seat, body, known, signed, bound))
     same = all(each.values == found[0].values for each in found)
-    return same, found[0].values, any(each.equivocators for each in found)
+    values = tuple(sorted(found[0].values.items()))
+    return same, values, any(each.equivocators for each in found)
 
 
 def _heard_by(
