@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -135,7 +136,7 @@ def _aggregation_seconds(gradient: np.ndarray[Any, Any], clients: int) -> float:
     with Members(durable=False) as members, ThreadPoolExecutor(MEMBERS) as pool:
 
         def once() -> Words:
-            sums = list(pool.map(sum_components, accepted))
+            sums = list(pool.map(partial(sum_components, fewest=clients), accepted))
             members.take([[b"".join(part.tobytes() for part in each) for each in sums]])
             components = {rank: own for rank, (own, _) in enumerate(sums)}
             opened = list(pool.map(open_sum, [components] * MEMBERS))

@@ -16,7 +16,8 @@ from model_world import MEETING, PROVED, Bundle, Rules, State, amount_paid
 RUNS = int(os.environ.get("OPFL_MODEL_RUNS", "300"))
 """Random runs of each kind of audit; `make model` plays more."""
 ROUNDS = 12
-VARIANT_RUNS = 4_000
+VARIANT_RUNS = 20_000
+"""Dice find most attacks long before; the search that comes after them takes minutes."""
 LATE_HEARINGS = {PROVED: 2, MEETING: 1 + MOST_FAILURES}
 """A replay that finds somebody outside is repeated, and that may fail as often as it can."""
 PHASES_BEFORE_REPORTS = 6
