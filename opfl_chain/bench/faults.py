@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from opfl_chain.chain.bindings.types import Phases
+from opfl_chain.chain.terms import FEWEST_CONTRIBUTIONS
 from opfl_chain.jobs.localnet.daemon import LocalnetError
 from opfl_chain.jobs.localnet.localnet import Localnet
 from opfl_chain.jobs.localnet.outcome import ACQUITTED, LEFT_OUT, OUTSIDE, PASSED, JobOutcome
@@ -216,7 +217,8 @@ def wrong_verdicts(plan: Plan, outcome: JobOutcome) -> list[str]:
     caught = False
     for number in range(plan.rounds):
         if number >= outcome.rounds or not outcome.is_final(number):
-            found.append(f"round {number} has no result")
+            if not _is_void_by_rule(plan, outcome, number):
+                found.append(f"round {number} has no result")
             continue
         for client, cheat in enumerate(plan.clients):
             name = f"client-{client}"
@@ -248,6 +250,20 @@ def _is_suspended(outcome: JobOutcome, number: int, name: str) -> bool:
     return earlier and name not in outcome.participants(number)
 
 
+def _is_void_by_rule(plan: Plan, outcome: JobOutcome, number: int) -> bool:
+    """Return whether too few clients could contribute to a round that was opened.
+
+    That costs nobody money. It happens where a member does no audits, and those of so many clients
+    are held that the others are fewer than a sum must have.
+    """
+    if number >= outcome.rounds or outcome.is_final(number):
+        return False
+    charged = {name for t, name in outcome.charged() if t < number}
+    names = {f"client-{client}" for client in range(len(plan.clients))} - charged
+    able = [name for name in names if not _is_suspended(outcome, number, name)]
+    return len(able) < FEWEST_CONTRIBUTIONS
+
+
 def losses(plan: Plan, outcome: JobOutcome) -> dict[str, int]:
     """Return wrongly lost wei by a sentence that names the loser; other losses count 0 wei."""
     clients = {f"client-{i}" for i, cheat in enumerate(plan.clients) if cheat is None}
@@ -263,6 +279,8 @@ def losses(plan: Plan, outcome: JobOutcome) -> dict[str, int]:
     if outcome.unowed_wei:
         found["wei in the contract are owed to nobody"] = abs(outcome.unowed_wei)
     for number in range(outcome.rounds):
+        if _is_void_by_rule(plan, outcome, number):
+            continue
         due = {name for name in clients if not _is_suspended(outcome, number, name)}
         due |= members & set(outcome.seats(number))
         for name in sorted(due - outcome.participants(number) - outcome.attested(number)):

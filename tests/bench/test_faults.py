@@ -116,6 +116,19 @@ def test_a_held_audit_excuses_a_missing_client_in_later_rounds_only():
     assert wrong_verdicts(PLAN, later) and losses(PLAN, later)
 
 
+def test_a_round_is_void_by_rule_only_if_held_audits_leave_too_few_who_can_contribute():
+    void = Ended(verdicts={}, paid={}, lost={})
+    void.is_final = lambda number: number == 0
+    void.is_audited = lambda number, name: False
+    void.participants = lambda number: set() if number else CLIENTS
+    void.attested = lambda number: set() if number else MEMBERS
+    void.suspended = {(0, "client-0"), (0, "client-3")}
+    assert wrong_verdicts(PLAN, void) == [] and losses(PLAN, void) == {}
+    void.suspended = {(0, "client-0")}
+    assert wrong_verdicts(PLAN, void) == ["round 1 has no result"]
+    assert "round 1: the work of member-0 is missing" in losses(PLAN, void)
+
+
 def test_a_lazy_member_must_lose_its_seat():
     plan = plan_of(2)
     assert any(plan.members)
