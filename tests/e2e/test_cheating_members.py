@@ -150,6 +150,19 @@ class TestAbsentMember(OneBadMember):
         assert outcome.attested(3) == {"standby-0", "member-1", "member-2"}
 
 
+class TestAbsentMemberInTheLastRound(OneBadMember):
+    """The job is closed before the standby has the seat, and its deposits wait for the audits."""
+
+    scenario = job("skip-audits", audit="guided", rounds=1)
+    faults = paid_for("ABSENCE", "SILENCE")
+
+    def test_honest_work_passes(self, outcome):
+        assert [outcome.verdict(0, name) for name in HONEST] == [ACQUITTED] * 3
+
+    def test_honest_members_attest_in_every_round(self, outcome):
+        assert {"member-1", "member-2"} <= outcome.attested(0)
+
+
 class TestMemberThatBreaksMeetings(OneBadMember):
     """`break-meetings` inside MPC, by the suspect that is the last to go.
 

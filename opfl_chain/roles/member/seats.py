@@ -43,9 +43,16 @@ class SeatDuty:
         return [Route("GET", "/seats/{epoch}", self.serve)]
 
     def act(self, now: Moment) -> None:
-        """Have the change that is due executed, if we have a seat."""
-        statement, seats = self._statement(), self._node.view.seats()
-        if statement is None or self._node.address not in seats or self._node.view.is_closed:
+        """Have the change that is due executed, if we have a seat.
+
+        After the last round too, while audits are undecided: deposits and stakes wait for them, and
+        they may wait for the standby.
+        """
+        view, seats = self._node.view, self._node.view.seats()
+        if self._node.address not in seats or (view.is_closed and not view.undecided()):
+            return
+        statement = self._statement()
+        if statement is None:
             return
         since = self._due_since.setdefault(statement.epoch, now.head)
         if not now.has_come(turn_of(seats.index(self._node.address), since)):
