@@ -86,8 +86,7 @@ DIFFERENCES = {
         " chain takes two to three times as long as all of this at 1 %, most of it to answer"
         " estimates of gas and other questions; a public chain does that work for its gas. Three"
         " runs of the command, one after the other, gave 142, 148 and 172 times for proved audits"
-        " at 1 %: what is left there is mostly writes to disk. Shown is the one that found the"
-        " machine idle."
+        " at 1 %: what is left there is mostly writes to disk. Shown is the median of the three."
     ),
     "deterrence": (
         "The paper gives the formula, and our simulation agrees with it. Its deposits are those of"
