@@ -1,5 +1,7 @@
 """Seats of suspects: who saw that a meeting failed signs the change, also after a restart."""
 
+from types import SimpleNamespace
+
 import pytest
 from seated import World
 
@@ -7,6 +9,8 @@ from opfl_chain.chain.bindings.types import MemberFault
 from opfl_chain.protocol.echo import Common, Signed
 from opfl_chain.protocol.meeting import Results
 from opfl_chain.roles.member.meetings import MeetingAudits
+from opfl_chain.roles.member.member import Member
+from opfl_chain.roles.view.view import ChainView
 
 ABORTED, SIGNED = Results.ABORTED, Signed(b"", bytes(65))
 
@@ -95,3 +99,18 @@ def test_who_lost_its_seat_asks_peers_for_answers_by_client(world, monkeypatch):
     monkeypatch.setattr(intake, "_requested", lambda _, peer, which: asked.append(which) or b"")
     member.newcomers.hand_over_seat(world.round, [client])
     assert set(asked) == {client}
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_after_the_last_round_a_seat_changes_while_audits_are_undecided(world, monkeypatch, waits):
+    """Audits inside MPC wait for the standby, and deposits and stakes for them."""
+    view = world.member(1).view
+    left = [SimpleNamespace(round=view.latest_round().id)] if waits else []
+    monkeypatch.setattr(ChainView, "is_closed", True)
+    monkeypatch.setattr(ChainView, "undecided", lambda self: left)
+    monkeypatch.setattr(Member, "_leave", lambda self, now: None)
+    note_failure(world, 1, 2)
+    for _ in range(20):
+        world.tick()
+        world.player._mine(1)
+    assert view.epoch == (1 if waits else 0)
